@@ -1,0 +1,1 @@
+"""All behaviour as values and functions: no I/O, no clock, no randomness."""
