@@ -8,7 +8,6 @@ from typing import Protocol
 from pieria.core.values import (
     AgentId,
     Change,
-    Content,
     Examined,
     FileHash,
     Message,
@@ -257,7 +256,7 @@ class Texts(Protocol):
         """Return the text; a blob that is not UTF-8 is decoded with surrogateescape."""
         ...
 
-    def data(self, ref: Content) -> bytes:
+    def data(self, ref: Text) -> bytes:
         """Return the bytes of a text, bytes or blob."""
         ...
 

@@ -30,10 +30,8 @@ class Blob(Value, frozen=True, gc=False):
 
 
 Text = str | Blob
-"""Text as it stands in an event: short ones inline, long or non-UTF-8 ones by reference."""
-
-Content = str | bytes | Blob
-"""What a producer may hand over; the log stows long text and all bytes before recording."""
+"""Text in an event: inline when short, by reference when long. Bytes that are not UTF-8 are texts too, decoded with
+surrogateescape (each such byte a lone surrogate): the log keeps those as base64 blobs and gives them back the same."""
 
 Access = Literal["read", "edit", "shell", "note"]
 """What a tool may touch: read files, change files, run a command, or nothing but its own result."""
@@ -85,8 +83,8 @@ class Change(Value, frozen=True, gc=False):
     pre_sha256: str | None
     post_sha256: str | None
     mode: int | None = None
-    pre: Content | None = None
-    post: Content | None = None
+    pre: Text | None = None
+    post: Text | None = None
 
 
 class TouchedPath(Value, frozen=True, gc=False):
@@ -108,15 +106,15 @@ class Examined(Value, frozen=True, gc=False):
 
     access: Access
     action: str
-    error: Content = ""
+    error: Text = ""
     paths: tuple[TouchedPath, ...] = ()
-    command: Content = ""
+    command: Text = ""
     words: tuple[str, ...] | None = None
     cwd: str = ""
     timeout_s: float = 0.0
     changes: tuple[Change, ...] = ()
-    diff: Content = ""
-    note: Content = ""
+    diff: Text = ""
+    note: Text = ""
 
 
 class Todo(Value, frozen=True, gc=False):
@@ -151,7 +149,7 @@ class Details(Value, frozen=True, gc=False):
 class ToolResult(Value, frozen=True, gc=False):
     """What a tool returns: the exact text for the model, whether it is an error, and details."""
 
-    text: Content
+    text: Text
     error: bool = False
     details: Details = Details()
 
