@@ -22,11 +22,11 @@ EVENTS_HEAD = """\
 
 # Events
 
-Every type of record that a log may hold. *Written by* names the place that makes it. A *barrier* record is on
-disk before anything that follows from it starts; a *relaxed* one follows within 250 ms. A type that *opens* an
-operation is an intent, one that *closes* it an outcome; *recovery* says what becomes of an intent without outcome,
-or of the fact itself, when a session is opened again. A name is never given a second meaning; a changed shape is a
-new `v`.
+Every type of record that a log may hold. *Written by* names the place that makes it. A *barrier* record
+is on disk before anything that follows from it starts; a *relaxed* one follows within 250 ms. A type
+that *opens* an operation is an intent, one that *closes* it an outcome; *recovery* says what becomes of
+an intent without outcome, or of the fact itself, when a session is opened again. A name is never given a
+second meaning; a changed shape is a new `v`.
 """
 
 
