@@ -10,8 +10,6 @@ import ast
 import re
 from pathlib import Path
 
-import pytest
-
 from tests.architecture.conftest import Plant
 from tests.architecture.source import ROOT, definitions, parsed
 
@@ -106,6 +104,6 @@ def test_rejected_words_are_found_however_they_are_spelt(plant: Plant) -> None:
     ]
 
 
-@pytest.mark.parametrize("word", sorted(REJECTED))
-def test_the_glossary_names_each_rejected_word(word: str) -> None:
-    assert re.search(rf"\b{word}\b", (ROOT / "GLOSSARY.md").read_text(encoding="utf-8"))
+def test_the_glossary_names_each_rejected_word() -> None:
+    glossary = (ROOT / "GLOSSARY.md").read_text(encoding="utf-8").lower()
+    assert [word for word in REJECTED if not re.search(rf"\b{word}s?\b", glossary)] == []
