@@ -1,7 +1,7 @@
 """What every suite shares: who may skip, which tests run where, and a home that is not the person's.
 
 A skip is a hole in the net, so with PIERIA_NO_SKIP=1 (continuous integration) each one fails. A test that
-says something about another operating system is left out, not skipped.
+can say nothing here (another operating system, permissions that root does not feel) is left out, not skipped.
 """
 
 from __future__ import annotations
@@ -45,8 +45,11 @@ def works(argv: list[str]) -> bool:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out other systems' tests; mark as skipped what this machine lacks the means for."""
-    elsewhere = [item for item in items if item.get_closest_marker("macos") and sys.platform != "darwin"]
+    """Leave out what says nothing here; mark as skipped what this machine lacks the means for."""
+    silent = {"macos": sys.platform != "darwin", "not_as_root": os.geteuid() == 0}
+    elsewhere = [
+        item for item in items if any(item.get_closest_marker(name) for name in silent if silent[name])
+    ]
     if elsewhere:
         config.hook.pytest_deselected(items=elsewhere)
         items[:] = [item for item in items if item not in elsewhere]
