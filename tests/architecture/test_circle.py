@@ -1,7 +1,8 @@
-"""Circle: one writer, and ports are called from `perform` alone.
+"""Circle: one writer, ports are called from `perform` alone, and core asks nobody for the time.
 
-Both are read off the syntax: a call of `append` on something called `log`, and a call of a port's method on
-something called like that port. So adapters and ports keep these names, and a new port gets a line in PORTS.
+All three are read off the syntax: a call of `append` on something called `log`, of a port's method on something
+called like that port, of `now` and its like. So adapters and ports keep these names, and a new port gets a line
+in PORTS.
 """
 
 from __future__ import annotations
@@ -54,6 +55,23 @@ def stray_port_calls(root: Path) -> list[str]:
         for place, line, receiver, method in calls(root, *CALLING_LAYERS)
         if method in PORTS.get(receiver, ()) and place not in CALLERS
     ]
+
+
+def live_clocks(root: Path) -> list[str]:
+    return [
+        f"{place}:{line}: {receiver}.{method} in core"
+        for place, line, receiver, method in calls(root, "src/pieria/core")
+        if method in {"now", "utcnow", "today"}
+    ]
+
+
+def test_core_knows_recorded_times_only() -> None:
+    assert live_clocks(ROOT) == []
+
+
+def test_a_live_clock_in_core_is_found(plant: Plant) -> None:
+    texts = {"src/pieria/core/clock.py": "x = datetime.datetime.now()\ny = date.today\n"}
+    assert live_clocks(plant(texts)) == ["src/pieria/core/clock.py:1: datetime.now in core"]
 
 
 def test_only_the_loop_and_recovery_append_to_the_log() -> None:

@@ -93,6 +93,11 @@ def test_a_package_that_nobody_placed_breaks_the_star(plant: Plant) -> None:
     assert (status, broken(said)) == (1, [contract_name("star")]), said
 
 
+def test_a_file_of_core_that_nobody_placed_breaks_the_core_layers(plant: Plant) -> None:
+    status, said = lint_imports(planted(plant, {"core/mailbox.py": ""}))
+    assert (status, broken(said)) == (1, [contract_name("core")]), said
+
+
 def test_each_contract_has_a_breach() -> None:
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     assert {entry["id"] for entry in settings["tool"]["importlinter"]["contracts"]} == set(BREACHES)
