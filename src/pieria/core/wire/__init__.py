@@ -1,0 +1,1 @@
+"""Framing of wire protocols: bytes in, messages out, no sockets."""
