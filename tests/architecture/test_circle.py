@@ -1,8 +1,8 @@
 """Circle: one writer, ports are called from `perform` alone, and core asks nobody for the time.
 
-All three are read off the syntax: a call of `append` on something called `log`, of a port's method on something
-called like that port, of `now` and its like. So adapters and ports keep these names, and a new port gets a line
-in PORTS.
+All three are read off the syntax: a call of `append` on something called `log`, of a port's method on
+something called like that port, of `now` and its like. So adapters and ports keep these names, and a new
+port gets a line in PORTS.
 """
 
 from __future__ import annotations
