@@ -271,4 +271,3 @@ class Secrets(Protocol):
 
 Progress = Callable[[AgentId, str], None]
 Sleep = Callable[[float], Awaitable[None]]
-

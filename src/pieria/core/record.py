@@ -71,7 +71,7 @@ class Envelope(msgspec.Struct, frozen=True, gc=False):
 
 
 def _record_class(row: Row) -> type[Record]:
-    return msgspec.defstruct(
+    made = msgspec.defstruct(
         row.cls.__name__ + "Record",
         [("data", row.cls)],
         bases=(Record,),
@@ -81,6 +81,8 @@ def _record_class(row: Row) -> type[Record]:
         tag=row.name,
         kw_only=True,
     )
+    assert issubclass(made, Record)
+    return made
 
 
 ROWS: dict[str, Row] = {row.name: row for row in TABLE}
@@ -95,7 +97,9 @@ class BadLine(ValueError):
     """A line that is no sound record; the text says what is wrong with it."""
 
 
-def encode(draft: Draft, *, seq: int, prev: str, durable: int, epoch: int, time: str, n: int) -> tuple[Record, bytes]:
+def encode(
+    draft: Draft, *, seq: int, prev: str, durable: int, epoch: int, time: str, n: int
+) -> tuple[Record, bytes]:
     """Return the record and its line, newline included. Pure: every varying thing is an argument."""
     row = ROW_OF[type(draft.event)]
     op = OpId(f"{draft.agent}.{n}") if row.opens and draft.op is None else draft.op
@@ -134,7 +138,7 @@ def decode(line: bytes) -> Record:
         record = _DECODER.decode(line)
     except (msgspec.DecodeError, UnicodeDecodeError) as problem:
         return _decode_unknown(line, problem)
-    if record.v != ROW_OF[type(record.data)].v:
+    if record.v != ROWS[type_name(record)].v:
         return _decode_unknown(line, BadLine(f"version {record.v} is not known"))
     return record
 
@@ -156,7 +160,10 @@ def _decode_unknown(line: bytes, problem: Exception) -> Record:
 def type_name(record: Record) -> str:
     """The dotted kind of a record."""
     data = record.data
-    return data.type if isinstance(data, UnknownData) else ROW_OF[type(data)].name  # type: ignore[index]
+    if isinstance(data, UnknownData):
+        return data.type
+    assert isinstance(data, Event)
+    return ROW_OF[type(data)].name
 
 
 def is_ignorable(record: Record) -> bool:

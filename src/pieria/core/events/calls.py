@@ -111,5 +111,11 @@ TABLE = (
     ),
     Row("tool.spawned", ToolSpawned, ("perform",), "with tool.started"),
     Row("tool.finished", ToolFinished, ("perform", "recovery"), "nothing to do", closes=("tool.started",)),
-    Row("tool.interrupted", ToolInterrupted, ("perform", "recovery"), "the model decides", closes=("tool.started",)),
+    Row(
+        "tool.interrupted",
+        ToolInterrupted,
+        ("perform", "recovery"),
+        "the model decides",
+        closes=("tool.started",),
+    ),
 )

@@ -78,7 +78,13 @@ class StepFailed(Event, frozen=True, gc=False):
 
 
 TABLE = (
-    Row("step.started", StepStarted, ("decide",), "step.lost, then the same bytes with attempt + 1", opens=True),
+    Row(
+        "step.started",
+        StepStarted,
+        ("decide",),
+        "step.lost, then the same bytes with attempt + 1",
+        opens=True,
+    ),
     Row("step.partial", StepPartial, ("perform",), "shown as seen before the crash", barrier="relaxed"),
     Row("step.finished", StepFinished, ("perform",), "its calls go on", closes=("step.started",)),
     Row("step.lost", StepLost, ("perform", "recovery"), "nothing to do", closes=("step.started",)),

@@ -1,0 +1,74 @@
+"""The session's own facts: birth, openings, settings, place and agents."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from msgspec.structs import replace
+
+from pieria.core.events.session import (
+    AgentAdded,
+    BlobStored,
+    Mark,
+    ProjectObserved,
+    SessionClosed,
+    SessionCreated,
+    SessionOpened,
+    SettingsApplied,
+)
+from pieria.core.record import Record
+from pieria.core.state import Agent, State, with_agent
+
+
+def _created(state: State, record: Record, data: SessionCreated) -> State:
+    return replace(state, session=data)
+
+
+def _opened(state: State, record: Record, data: SessionOpened) -> State:
+    return replace(state, closed=None)
+
+
+def _settings(state: State, record: Record, data: SettingsApplied) -> State:
+    """New settings start new counts for caps, and wake agents that an earlier cap had stopped."""
+    agents = {
+        id: replace(agent, stop=None) if agent.stop and agent.stop.reason == "capped" else agent
+        for id, agent in state.agents.items()
+    }
+    return replace(
+        state,
+        settings=data,
+        settings_seq=record.seq,
+        agents=agents,
+        steps_before=state.steps,
+        tokens_before=state.tokens,
+        out_of_time=False,
+    )
+
+
+def _added(state: State, record: Record, data: AgentAdded) -> State:
+    return state if data.id in state.agents else with_agent(state, data.id, Agent(data))
+
+
+def _observed(state: State, record: Record, data: ProjectObserved) -> State:
+    return replace(state, project=data)
+
+
+def _closed(state: State, record: Record, data: SessionClosed) -> State:
+    return replace(state, closed=data)
+
+
+def _nothing(state: State, record: Record, data: object) -> State:
+    return state
+
+
+FOLDS: dict[type, Callable[[State, Record, Any], State]] = {
+    SessionCreated: _created,
+    SessionOpened: _opened,
+    SettingsApplied: _settings,
+    AgentAdded: _added,
+    ProjectObserved: _observed,
+    SessionClosed: _closed,
+    Mark: _nothing,
+    BlobStored: _nothing,
+}

@@ -1,0 +1,1 @@
+"""The imperative shell around the core: the loop, the performing of effects, recovery and replay."""

@@ -1,0 +1,364 @@
+"""Perform effects: the only place that calls ports. Prepares intents, runs effects, words their outcomes as facts."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from hashlib import sha256
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace
+
+from pieria.core import clock
+from pieria.core.context import head_spec
+from pieria.core.effects import CallModel, SetTimer, StartTool
+from pieria.core.events.calls import CallExamined, ToolFinished, ToolInterrupted, ToolSpawned, ToolStarted
+from pieria.core.events.model import StepFailed, StepFinished, StepLost, StepStarted
+from pieria.core.events.row import Event
+from pieria.core.events.turns import TimerFired, TimerSet
+from pieria.core.ports import Answer, BrokenStream, Ended, Failure, Place, Progress, Spawned, Tool
+from pieria.core.record import Draft
+from pieria.core.state import Agent, CallState, State
+from pieria.core.turn import length_of
+from pieria.core.values import AgentId, Call, CallId, Change, Details, Examined, FileHash, OpId, ToolResult
+from pieria.runtime.requests import Bodies, latest, next_request, same_request
+from pieria.runtime.world import World
+
+PARTIAL_BYTES = 2048
+PARTIAL_EVERY_S = 1.0
+
+Outcome = list[Draft]
+Tools = Mapping[str, Tool]
+Partial = Callable[[str], None]
+
+
+class Prepared(msgspec.Struct):
+    """An effect ready to be recorded: its intents, what to do once they are durable, and how to take it back."""
+
+    agent: AgentId
+    intents: list[Draft]
+    start: Callable[[OpId, int], Awaitable[Outcome]]
+    cancel: Callable[[], None] = lambda: None
+
+
+class Performer:
+    """Performs effects against one world. Holds no state of the session: everything comes with the effect."""
+
+    def __init__(
+        self,
+        world: World,
+        bodies: Bodies,
+        *,
+        partial: Callable[[AgentId, OpId, str], None],
+        progress: Progress,
+    ) -> None:
+        self._world = world
+        self._bodies = bodies
+        self._partial = partial
+        self._progress = progress
+        self._tools: dict[AgentId, Mapping[str, Tool]] = {}
+        self._models: dict[AgentId, Any] = {}
+
+    # --- model calls ---------------------------------------------------------------------------------------------
+
+    def call_model(self, state: State, effect: CallModel) -> Prepared:
+        """Encode the request and build its intent; sending waits for the barrier."""
+        agent = state.agents[effect.agent]
+        encoder = latest(self._world.encoders, agent.added.protocol)
+        body = self._bodies.of(effect.agent)
+        before = body.checkpoint()
+        if effect.attempt > 1:
+            request = same_request(agent, body, encoder)
+        else:
+            request = next_request(state, agent, body, encoder, self._world.texts)
+        spec = head_spec(agent)
+        turn = agent.turn
+        spans = (f"turn:{effect.agent}.{turn.seq}",) if turn else ()
+        intent = StepStarted(request, effect.attempt, effect.purpose, spec.model, spec.sampling, spans)
+
+        async def start(op: OpId, seq: int) -> Outcome:
+            return await self._stream(effect.agent, op, agent, body.bytes(encoder.tail))
+
+        basis = Draft(effect.agent, intent, basis=state.seq)
+        return Prepared(effect.agent, [basis], start, lambda: body.roll_back(before))
+
+    async def _stream(self, id: AgentId, op: OpId, agent: Agent, body: bytes) -> Outcome:
+        model = self._models.get(id)
+        if model is None:
+            model = self._models[id] = self._world.model(agent.added)
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+        unsaved: list[str] = []
+        saved_at = began
+
+        def on_text(text: str) -> None:
+            nonlocal saved_at
+            unsaved.append(text)
+            self._progress(id, text)
+            if sum(map(len, unsaved)) >= PARTIAL_BYTES or loop.time() - saved_at >= PARTIAL_EVERY_S:
+                self._partial(id, op, self._world.secrets.mask("".join(unsaved)))
+                unsaved.clear()
+                saved_at = loop.time()
+
+        answer = await model.stream(body, on_text)
+        duration_ms = round((loop.time() - began) * 1000)
+        return [Draft(id, self._answered(op, answer, duration_ms), op=op)]
+
+    def _answered(self, op: OpId, answer: Answer | BrokenStream | Failure, duration_ms: int) -> Event:
+        mask = self._world.secrets.mask
+        match answer:
+            case Answer():
+                calls = tuple(
+                    Call(CallId(f"{op}.{i}"), mask(call.name), mask(call.arguments), call.provider_id)
+                    for i, call in enumerate(answer.calls)
+                )
+                return StepFinished(
+                    text=mask(answer.text), calls=calls, reasoning=mask(answer.reasoning),
+                    reasoning_field=answer.reasoning_field, stop_reason=answer.stop_reason, usage=answer.usage,
+                    model=answer.model, response_id=answer.response_id, token_ids=answer.token_ids,
+                    logprobs=answer.logprobs, duration_ms=duration_ms,
+                )  # fmt: skip
+            case BrokenStream():
+                reason = "stalled" if answer.detail.startswith("stalled") else "broken_stream"
+                return StepLost(reason, mask(answer.detail), answer.partial_bytes, answer.partial_bytes // 4)
+            case Failure():
+                return StepFailed(answer.kind, answer.status, mask(answer.message), answer.retry_after_s)
+
+    # --- tool calls ----------------------------------------------------------------------------------------------
+
+    def tools_of(self, id: AgentId, known: Callable[[str], str | None]) -> Mapping[str, Tool]:
+        """The agent's tools by name, made once."""
+        if id not in self._tools:
+            self._tools[id] = self._world.tools(id, known)
+        return self._tools[id]
+
+    def examine(self, id: AgentId, agent: Agent, entry: CallState, tools: Mapping[str, Tool]) -> Draft:
+        """Look at a call and say what it would do. Blocking for as long as reading the files takes."""
+        return Draft(id, CallExamined(entry.call.id, self._facts(agent, entry.call, tools)))
+
+    def _facts(self, agent: Agent, call: Call, tools: Mapping[str, Tool]) -> Examined:
+        tool = tools.get(call.name)
+        if tool is None:
+            near = self._world.nearest(call.name, sorted(tools))
+            hint = f" Did you mean '{near}'?" if near else ""
+            return _unusable(f"There is no tool '{call.name}'.{hint} Tools: {', '.join(sorted(tools))}.")
+        raw = self._world.secrets.reveal(self._world.texts.text(call.arguments))
+        arguments = self._world.parse(
+            raw, tool.spec.parameters if isinstance(tool.spec.parameters, str) else ""
+        )
+        if isinstance(arguments, str):
+            return _unusable(arguments)
+        try:
+            return self._masked(tool.examine(arguments, _place(agent, self._world)))
+        except Exception as problem:  # a fault in a tool must close its call, not the session
+            return _unusable(f"The tool '{call.name}' failed while looking at the call: {problem!r}")
+
+    def _masked(self, facts: Examined) -> Examined:
+        mask = self._world.secrets.mask
+
+        def masked(change: Change) -> Change:
+            pre = mask(change.pre) if isinstance(change.pre, str) else change.pre
+            post = mask(change.post) if isinstance(change.post, str) else change.post
+            return replace(change, pre=pre, post=post)
+
+        return replace(
+            facts,
+            error=mask(self._world.texts.text(facts.error)),
+            command=mask(self._world.texts.text(facts.command)),
+            words=None if facts.words is None else tuple(mask(word) for word in facts.words),
+            changes=tuple(masked(change) for change in facts.changes),
+            diff=mask(self._world.texts.text(facts.diff)),
+            note=mask(self._world.texts.text(facts.note)),
+        )
+
+    def start_tool(
+        self, state: State, effect: StartTool, entry: CallState, tools: Mapping[str, Tool]
+    ) -> Prepared:
+        """Build the intent of a call; a command's supervisor is spawned now and waits for the word to go."""
+        assert entry.facts is not None
+        tool = tools[entry.call.name]
+        intent = ToolStarted(
+            effect.call, entry.call.name, tool.spec.version, entry.examined, effect.ruling, contained=False
+        )
+        draft = Draft(effect.agent, intent)
+        if entry.facts.access == "shell":
+            return self._prepare_command(effect.agent, entry, tool, draft)
+        agent = state.agents[effect.agent]
+
+        async def start(op: OpId, seq: int) -> Outcome:
+            return await self.run_tool(effect.agent, agent, replace(entry, op=op), tools)
+
+        return Prepared(effect.agent, [draft], start)
+
+    def _prepare_command(self, id: AgentId, entry: CallState, tool: Tool, draft: Draft | None) -> Prepared:
+        facts = entry.facts
+        assert facts is not None
+        began = [] if draft is None else [draft]
+        job = str(entry.call.id) if entry.spawned is None else f"{entry.spawned.job}-again"
+        command = self._world.secrets.reveal(self._world.texts.text(facts.command))
+        try:
+            spawned = self._world.processes.spawn(job, command, cwd=facts.cwd, timeout_s=facts.timeout_s)
+        except OSError as problem:
+            text = f"The command could not be started: {problem.strerror or problem}."
+
+            async def fail(op: OpId, seq: int) -> Outcome:
+                return [Draft(id, ToolFinished(entry.call.id, text, error=True), op=op)]
+
+            return Prepared(id, began, fail)
+        fact = ToolSpawned(entry.call.id, spawned.pid, spawned.start_time, spawned.boot_id, spawned.job)
+
+        async def start(op: OpId, seq: int) -> Outcome:
+            self._world.processes.go(job)
+            return self.command_ended(id, op, entry, tool, await self._world.processes.wait(spawned))
+
+        return Prepared(id, [*began, Draft(id, fact)], start, lambda: self._world.processes.abandon(job))
+
+    def respawn(self, id: AgentId, entry: CallState, tools: Mapping[str, Tool]) -> Prepared:
+        """Prepare a command again that provably never ran: a new supervisor under the same operation."""
+        return self._prepare_command(id, entry, tools[entry.call.name], None)
+
+    async def collect(self, entry: CallState) -> Ended:
+        """Attach to a command of a dead process, or collect what it left."""
+        spawned = entry.spawned
+        assert spawned is not None
+        return await self._world.processes.wait(
+            Spawned(spawned.pid, spawned.start_time, spawned.boot_id, spawned.job)
+        )
+
+    async def stop(self, entry: CallState) -> None:
+        """End a running command; its waiter then reports how it ended."""
+        if entry.spawned is not None:
+            spawned = entry.spawned
+            await self._world.processes.stop(
+                Spawned(spawned.pid, spawned.start_time, spawned.boot_id, spawned.job)
+            )
+
+    def command_ended(self, id: AgentId, op: OpId, entry: CallState, tool: Tool, ended: Ended) -> Outcome:
+        """Word how a command ended: finished, or interrupted with what is known of it."""
+        assert entry.facts is not None
+        result = self._masked_result(tool.ended(entry.facts, ended))
+        if ended.unknown or ended.stopped:
+            reason = "unknown" if ended.unknown else "stopped"
+            return [Draft(id, ToolInterrupted(entry.call.id, reason, result.text), op=op)]
+        return [Draft(id, ToolFinished(entry.call.id, result.text, result.error, result.details), op=op)]
+
+    def _masked_result(self, result: ToolResult) -> ToolResult:
+        return replace(result, text=self._world.secrets.mask(self._world.texts.text(result.text)))
+
+    async def run_tool(
+        self, id: AgentId, agent: Agent, entry: CallState, tools: Mapping[str, Tool], *, again: bool = False
+    ) -> Outcome:
+        """Run a read, a note or an edit. `again`: a dead process may have begun it."""
+        facts, op = entry.facts, entry.op
+        assert facts is not None and op is not None
+        tool = tools[entry.call.name]
+        if facts.access == "edit":
+            result = await asyncio.to_thread(self._edit, op, tool, facts, again=again)
+        else:
+            result = await asyncio.to_thread(self._read, agent, tool, entry.call, facts)
+        result = self._masked_result(result)
+        return [Draft(id, ToolFinished(entry.call.id, result.text, result.error, result.details), op=op)]
+
+    def _read(self, agent: Agent, tool: Tool, call: Call, facts: Examined) -> ToolResult:
+        raw = self._world.secrets.reveal(self._world.texts.text(call.arguments))
+        arguments = self._world.parse(raw, str(tool.spec.parameters))
+        assert not isinstance(arguments, str)
+        return tool.run(facts, arguments, _place(agent, self._world))
+
+    def _edit(self, op: OpId, tool: Tool, facts: Examined, *, again: bool) -> ToolResult:
+        texts, secrets = self._world.texts, self._world.secrets
+
+        def real(change: Change) -> Change:
+            pre = None if change.pre is None else secrets.reveal(texts.text(change.pre))
+            post = None if change.post is None else secrets.reveal(texts.text(change.post))
+            return replace(change, pre=pre, post=post)
+
+        changes = [real(change) for change in facts.changes]
+        for change in changes:
+            if change.post is not None and _hash(str(change.post)) != change.post_sha256:
+                return ToolResult(
+                    f"Not changed: {change.path} holds a secret whose value is not known here.", error=True,
+                    details=Details(conflict=True),
+                )  # fmt: skip
+        begin = self._world.files.recover if again else self._world.files.apply
+        applied = begin(op, changes)
+        if again and applied.status == "none":
+            applied = self._world.files.apply(op, changes)
+        result = tool.applied(facts, applied)
+        if applied.files:
+            result = replace(result, details=replace(result.details, files=applied.files))
+        return result
+
+    # --- timers, files -------------------------------------------------------------------------------------------
+
+    def set_timer(self, state: State, effect: SetTimer) -> Prepared:
+        """Record a deadline, then wait for it."""
+
+        async def start(op: OpId, seq: int) -> Outcome:
+            return await self.wait_until(effect.agent, op, effect.deadline)
+
+        return Prepared(effect.agent, [Draft(effect.agent, TimerSet(effect.purpose, effect.deadline))], start)
+
+    async def wait_until(self, id: AgentId, op: OpId, deadline: str) -> Outcome:
+        """Wait for an absolute time by the live clock, in short sleeps so that a suspended machine is noticed."""
+        while (left := clock.seconds_between(self._world.now(), deadline)) > 0:
+            await asyncio.sleep(min(left, 10.0))
+        return [Draft(id, TimerFired(late=left < -1.0), op=op)]
+
+    def drift(self, known: Mapping[str, str]) -> tuple[FileHash, ...]:
+        """Files whose content is no longer the known one."""
+        return tuple(
+            FileHash(path, now)
+            for path, sha256_known in known.items()
+            if (now := self._world.files.hash(path)) != sha256_known
+        )
+
+    async def close(self) -> None:
+        """Drop connections to models."""
+        for model in self._models.values():
+            await model.close()
+
+
+def failed(agent: Agent | None, id: AgentId, op: OpId, problem: BaseException) -> Outcome:
+    """Close an operation whose performing broke down: a defect of ours, kept as a fact and shown."""
+    entry = next((call for call in agent.turn.calls if call.op == op), None) if agent and agent.turn else None
+    if entry is not None:
+        text = (
+            f"The tool failed inside the harness ({problem!r}); its effect is unknown. Check before going on."
+        )
+        return [Draft(id, ToolInterrupted(entry.call.id, "unknown", text), op=op)]
+    return [Draft(id, StepFailed("bad_request", message=f"internal fault: {problem!r}"[:500]), op=op)]
+
+
+def lost(id: AgentId, op: OpId, reason: str, partial: str) -> Outcome:
+    """Close a model call that was cut off."""
+    return [
+        Draft(
+            id,
+            StepLost(reason, partial_bytes=len(partial.encode()), estimated_output=length_of(partial) // 4),
+            op=op,
+        )
+    ]
+
+
+async def guarded(work: Awaitable[Outcome], on_fault: Callable[[BaseException], Outcome]) -> Outcome:
+    """Run an effect to its outcome, whatever breaks: one failing effect never takes the session down."""
+    try:
+        return await work
+    except asyncio.CancelledError:
+        raise
+    except Exception as problem:
+        return on_fault(problem)
+
+
+def _unusable(error: str) -> Examined:
+    return Examined("note", "", error=error)
+
+
+def _place(agent: Agent, world: World) -> Place:
+    return Place(agent.added.root, world.add_dirs)
+
+
+def _hash(text: str) -> str:
+    return sha256(text.encode("utf-8", "surrogateescape")).hexdigest()

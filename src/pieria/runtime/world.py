@@ -1,0 +1,42 @@
+"""The ports of one session, bound together by app and handed to the loop as one value."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Protocol
+
+import msgspec
+
+from pieria.core.events.session import AgentAdded
+from pieria.core.ports import Files, Model, Processes, Secrets, Texts, Tool
+from pieria.core.record import Draft, Record
+from pieria.core.values import AgentId
+from pieria.runtime.requests import Encoders
+
+
+class Log(Protocol):
+    """The one log of a session. `append` writes at once and raises PieriaError when the disk will not take it."""
+
+    @property
+    def durable(self) -> int: ...
+
+    def append(self, drafts: Sequence[Draft], *, outcome: bool = False) -> tuple[Record, ...]: ...
+
+    async def synced(self, seq: int) -> None: ...
+
+
+class World(msgspec.Struct):
+    """Everything outside that effects use. `tools` makes an agent's tools, given what it knows of files."""
+
+    log: Log
+    texts: Texts
+    files: Files
+    processes: Processes
+    secrets: Secrets
+    encoders: Encoders
+    model: Callable[[AgentAdded], Model]
+    tools: Callable[[AgentId, Callable[[str], str | None]], Mapping[str, Tool]]
+    parse: Callable[[str, str], dict[str, object] | str]
+    nearest: Callable[[str, Sequence[str]], str]
+    now: Callable[[], str]
+    add_dirs: tuple[str, ...] = ()
