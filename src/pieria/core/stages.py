@@ -17,14 +17,18 @@ _NAME_CHARS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ012
 _CRUDE = str.maketrans(dict.fromkeys(";&|<>()`'\"\\\r\n", "\n"))
 _NESTED = 3
 
-WRAPPERS = frozenset(
-    # Programs that run another one, and words of the shell before which a command may stand.
-    ["sudo", "doas", "su", "env", "nohup", "time", "timeout", "nice", "ionice", "chrt", "taskset", "setsid", "stdbuf", "command", "builtin", "exec", "eval", "xargs", "parallel", "watch", "find", "fd", "fdfind", "bash", "sh", "zsh", "dash", "ksh", "ash", "fish", "busybox", "toybox", "ssh", "flock", "script", "strace", "ltrace", "unshare", "nsenter", "chroot", "bwrap", "systemd-run", "trap", "if", "then", "elif", "else", "while", "until", "do", "!", "{", "coproc"]
-)
+# Programs that run another one, and words of the shell before which a command may stand.
+WRAPPERS = frozenset({
+    "sudo", "doas", "su", "env", "nohup", "time", "timeout", "nice", "ionice", "chrt", "taskset",
+    "setsid", "stdbuf", "command", "builtin", "exec", "eval", "xargs", "parallel", "watch", "find", "fd",
+    "fdfind", "bash", "sh", "zsh", "dash", "ksh", "ash", "fish", "busybox", "toybox", "ssh", "flock",
+    "script", "strace", "ltrace", "unshare", "nsenter", "chroot", "bwrap", "systemd-run", "trap", "if",
+    "then", "elif", "else", "while", "until", "do", "!", "{", "function", "coproc",
+})  # fmt: skip
 
 
 class Stage(Value, frozen=True, gc=False):
-    """One command of a line. `certain`: a program surely starts here, so a hidden first word may be any program."""
+    """One command of a line. `certain`: a program surely starts here; a hidden one may be any program."""
 
     words: tuple[str, ...]
     certain: bool
@@ -70,7 +74,7 @@ def program(word: str) -> str:
 def _same(read: str, word: str) -> bool:
     if EXPANDED in read:
         return False
-    return read == word or (len(read) <= len(word) and (MANY in read or ONE in read))
+    return read.replace(MANY, "*").replace(ONE, "?") == word
 
 
 def _is_prefix(word: str) -> bool:
@@ -136,7 +140,10 @@ class _Lexer:
                 self._backtick()
             case ";" | "&" | "|" | "\n" | "(" | ")":
                 self.plain = False
-                self._end_stage(certain=self._first_certain and char != ")")
+                if char in "&|" and self.text.startswith(char, self._at):
+                    self._at += 1
+                arithmetic = char == "(" and self.text.startswith("((", max(self._at - 2, 0))
+                self._end_stage(certain=self._first_certain and char != ")" and not arithmetic)
             case "<" | ">":
                 self._redirect()
             case " " | "\t" | "\r" | "\v" | "\f":
@@ -193,8 +200,9 @@ class _Lexer:
         self._add(EXPANDED)
         if following == "'":
             self._at += 1
-            while "\\" in (taken := self._until("'"))[-1:]:
-                self._add(taken)
+            while (char := self.text[self._at : self._at + 1]) not in ("'", ""):
+                self._at += 2 if char == "\\" else 1
+            self._at += 1
         elif following == "{":
             self._until("}")
         elif following != "(":
@@ -249,6 +257,7 @@ class _Lexer:
         self._end_word()
         if self._words:
             self.found.append(Stage(tuple(self._words), self._certain, self._redirected))
+        in_test = self._words[:1] == ["[["] and "]]" not in self._words
         self._words = []
-        self._certain = certain
+        self._certain = certain and not in_test
         self._redirected = self._drop_next = False

@@ -1,4 +1,4 @@
-"""Matching with `*`, `?` and `**`, without regular expressions. Time is bounded by the product of both lengths."""
+"""Matching with `*`, `?` and `**`, without regular expressions; time: at most the product of both lengths."""
 
 from __future__ import annotations
 
@@ -54,7 +54,9 @@ def _names(path: str) -> list[str]:
     return [name for name in path.split("/") if name]
 
 
-def _fits(pattern: Sequence[str], parts: Sequence[str], *, many: str, one: Callable[[str, str], bool]) -> bool:
+def _fits(
+    pattern: Sequence[str], parts: Sequence[str], *, many: str, one: Callable[[str, str], bool]
+) -> bool:
     """Greedy with one way back: to the last `many`, which then takes one part more."""
     at = taken = 0
     back = -1
