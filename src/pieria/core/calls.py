@@ -198,7 +198,7 @@ def _rule(state: State, id: AgentId, entry: CallState) -> Effect:
         return _refuse(id, entry, "error", facts.error)
     if entry.granted and facts.action == entry.granted:
         return StartTool(id, entry.call.id, Ruling("approval", entry.approval or ""))
-    ruled = policy.rule(entry.call.name, facts, state.settings)
+    ruled = policy.rule(entry.call.name, facts, state.settings, root=state.agents[id].added.root)
     if ruled.ruling == "allow":
         return StartTool(id, entry.call.id, Ruling(ruled.by, ruled.reason))
     if ruled.ruling == "deny":
@@ -211,7 +211,7 @@ def _rule_again(state: State, id: AgentId, entry: CallState) -> tuple[Effect, ..
     """An open question under newer settings is ruled on again; if they still ask, the same question stands."""
     if entry.ruled_under >= state.settings_seq or entry.facts is None:
         return ()
-    ruled = policy.rule(entry.call.name, entry.facts, state.settings)
+    ruled = policy.rule(entry.call.name, entry.facts, state.settings, root=state.agents[id].added.root)
     if ruled.ruling == "ask":
         return ()
     return (Write(Draft(id, ApprovalAnswered(ruled.ruling, "policy", ruled.reason), op=entry.approval)),)
@@ -229,9 +229,7 @@ def decide_stop(id: AgentId, agent: Agent, stop: StopRequest) -> tuple[Effect, .
             effects.append(Stop(id, entry.op, stop.reason, stop.seq))
         elif entry.phase != "closed" and stop.reason == "interrupted":
             if entry.phase == "held":
-                effects.append(
-                    Write(Draft(id, ApprovalAnswered("void", "policy", "interrupted"), op=entry.approval))
-                )
+                effects.append(Write(Draft(id, ApprovalAnswered("void", "policy", "interrupted"), op=entry.approval)))
             else:
                 effects.append(_refuse(id, entry, "stop", "Not run: the person interrupted the turn."))
     return tuple(effects)

@@ -3,119 +3,149 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 
 from pieria.core.commands import Command, Rejected, accept
 from pieria.core.decide import decide
 from pieria.core.effects import CallModel, Effect, Examine, SetTimer, StartTool, Stop, Write
 from pieria.core.errors import PieriaError
 from pieria.core.events.model import StepPartial
-from pieria.core.events.session import BlobStored
 from pieria.core.fold import fold
+from pieria.core.ports import Progress
 from pieria.core.record import Draft, Record
 from pieria.core.state import CallState, State
 from pieria.core.values import AgentId, CallId, OpId
 from pieria.core.view import is_resting
-from pieria.runtime import perform
+from pieria.runtime import outcomes, perform
 from pieria.runtime.perform import Outcome, Performer, Prepared
 from pieria.runtime.requests import Bodies
-from pieria.runtime.world import World
+from pieria.runtime.world import Log, World
 
 MOST_ROUNDS = 10_000
 RETRY_WRITE_S = 0.5
 
 
-class Loop:
-    """One session at work. Everything happens on one asyncio loop; effects run as one asyncio job each."""
+class Writer:
+    """The only hand that appends. When the disk refuses, outcomes wait here and nothing new begins."""
 
     def __init__(
-        self, world: World, state: State, bodies: Bodies, *,
-        on_record: Callable[[Record], None] = lambda record: None,
-        on_progress: Callable[[AgentId, str], None] = lambda agent, text: None,
-        on_pause: Callable[[PieriaError], None] = lambda problem: None,
-    ) -> None:  # fmt: skip
+        self, log: Log, state: State, *, on_record: Callable[[Record], None], on_pause: Callable[[PieriaError], None]
+    ) -> None:
+        self.log = log
         self.state = state
-        self.log = world.log
-        self.performer = Performer(world, bodies, partial=self._partial, progress=on_progress)
+        self.changed = asyncio.Event()
+        self.on_written: Callable[[], None] = lambda: None
         self._on_record = on_record
         self._on_pause = on_pause
-        self._running: dict[OpId, asyncio.Task[None]] = {}
-        self._examining: dict[CallId, asyncio.Task[None]] = {}
-        self._stopping: dict[OpId, str] = {}
         self._backlog: list[Outcome] = []
-        self._unwritable: asyncio.Task[None] | None = None
-        self._changed = asyncio.Event()
+        self._waiting: asyncio.Task[None] | None = None
 
-    # --- writing -------------------------------------------------------------------------------------------------
+    @property
+    def is_paused(self) -> bool:
+        """Whether the log can't be written now."""
+        return self._waiting is not None
 
     def append(self, drafts: Sequence[Draft], *, outcome: bool = False) -> tuple[Record, ...]:
-        """Record facts and fold them at once. Raises PieriaError when the log can't be written; nothing has changed then."""
+        """Record facts and fold them at once. Raises PieriaError when the disk refuses; nothing has changed then."""
         records = self.log.append(drafts, outcome=outcome)
         for record in records:
             self.state = fold(self.state, record)
             self._on_record(record)
-        self._changed.set()
-        return tuple(record for record in records if not isinstance(record.data, BlobStored))
+        self.changed.set()
+        return records
 
-    async def submit(self, command: Command) -> Record | Rejected:
-        """Take a command: durable when this returns. Waits while the log can't be written; the command is not lost."""
-        draft = accept(self.state, command)
-        if isinstance(draft, Rejected):
-            return draft
-        while (record := self._try_append(draft)) is None:
+    async def submit(self, draft: Draft) -> Record:
+        """Record a person's fact, waiting while the disk refuses: what they said is not lost."""
+        while True:
+            try:
+                return self.append([draft])[0]
+            except PieriaError as problem:
+                self.pause(problem)
             await asyncio.sleep(RETRY_WRITE_S)
-        self.settle()
-        await self.log.synced(record.seq)
-        return record
 
-    def _try_append(self, draft: Draft) -> Record | None:
-        try:
-            return self.append([draft])[0]
-        except PieriaError as problem:
-            self._pause(problem)
-            return None
+    def close(self, outcome: Outcome) -> bool:
+        """Record how an effect ended, now or as soon as the disk takes it. Returns whether it is written."""
+        if self._waiting is None:
+            try:
+                self.append(outcome, outcome=True)
+            except PieriaError as problem:
+                self.pause(problem)
+            else:
+                return True
+        self._backlog.append(outcome)
+        return False
 
-    def _pause(self, problem: PieriaError) -> None:
+    def pause(self, problem: PieriaError) -> None:
+        """Say why nothing can be written, and try again until it can."""
         self._on_pause(problem)
-        if self._unwritable is None:
-            self._unwritable = asyncio.create_task(self._write_again())
+        if self._waiting is None:
+            self._waiting = asyncio.create_task(self._try_again())
 
-    async def _write_again(self) -> None:
-        """Try again until the log takes what waits; no new effect begins before."""
+    async def _try_again(self) -> None:
         while True:
             await asyncio.sleep(RETRY_WRITE_S)
             try:
+                await self.log.mend()
                 while self._backlog:
                     self.append(self._backlog[0], outcome=True)
                     self._backlog.pop(0)
             except PieriaError as problem:
                 self._on_pause(problem)
                 continue
-            self._unwritable = None
-            self.settle()
+            self._waiting = None
+            self.on_written()
             return
+
+
+class Loop:
+    """One session at work. Everything happens on one asyncio loop; each effect runs as one asyncio job of its own."""
+
+    def __init__(
+        self, world: World, state: State, bodies: Bodies, *,
+        on_record: Callable[[Record], None], on_progress: Progress, on_pause: Callable[[PieriaError], None],
+    ) -> None:  # fmt: skip
+        self.log = world.log
+        self.writer = Writer(world.log, state, on_record=on_record, on_pause=on_pause)
+        self.writer.on_written = self.settle
+        self.performer = Performer(world, bodies, partial=self._partial, progress=on_progress)
+        self._running: dict[OpId, asyncio.Task[None]] = {}
+        self._looking: dict[CallId, asyncio.Task[None]] = {}
+        self._stopping: dict[OpId, str] = {}
+
+    @property
+    def state(self) -> State:
+        """The state after everything written so far."""
+        return self.writer.state
+
+    async def submit(self, command: Command) -> Record | Rejected:
+        """Take a command: durable when this returns."""
+        draft = accept(self.state, command)
+        if isinstance(draft, Rejected):
+            return draft
+        record = await self.writer.submit(draft)
+        self.settle()
+        await self.log.synced(record.seq)
+        return record
 
     # --- deciding ------------------------------------------------------------------------------------------------
 
     def settle(self) -> None:
         """Start everything that the state calls for, until it calls for nothing more."""
         for _ in range(MOST_ROUNDS):
-            if self._unwritable is not None:
+            if self.writer.is_paused:
                 return
             effects = [effect for effect in decide(self.state) if not self._underway(effect)]
             if not effects:
-                self._changed.set()
+                self.writer.changed.set()
                 return
             prepared = [self._prepare(effect) for effect in effects]
             begun = [entry for entry in prepared if entry is not None]
             try:
-                records = (
-                    self.append([intent for entry in begun for intent in entry.intents]) if begun else ()
-                )
+                records = self.writer.append([intent for entry in begun for intent in entry.intents]) if begun else ()
             except PieriaError as problem:
                 for entry in begun:
                     entry.cancel()
-                self._pause(problem)
+                self.writer.pause(problem)
                 return
             self._start(begun, records)
         raise AssertionError("decide never came to rest")
@@ -123,7 +153,7 @@ class Loop:
     def _underway(self, effect: Effect) -> bool:
         match effect:
             case Examine():
-                return effect.call in self._examining
+                return effect.call in self._looking
             case Stop():
                 return effect.op in self._stopping
             case _:
@@ -155,21 +185,21 @@ class Loop:
             if entry.start is not _nothing:
                 op = mine[0].op
                 assert op is not None
-                self.run(entry.agent, op, self._after_barrier(entry, op, mine[-1].seq))
+                self.launch(entry.agent, op, self._after_barrier(entry, op, mine[-1].seq))
 
     async def _after_barrier(self, entry: Prepared, op: OpId, seq: int) -> Outcome:
         await self.log.synced(seq)
-        return await entry.start(op, seq)
+        return await entry.start(op)
 
     # --- effects in flight ---------------------------------------------------------------------------------------
 
-    def run(self, id: AgentId, op: OpId, work: Coroutine[object, object, Outcome]) -> None:
+    def launch(self, id: AgentId, op: OpId, work: Coroutine[object, object, Outcome]) -> None:
         """Run an effect under its own guard; its outcome is appended when it ends."""
-        self._running[op] = asyncio.create_task(self._run(id, op, work))
+        self._running[op] = asyncio.create_task(self._carry(id, op, work))
 
-    async def _run(self, id: AgentId, op: OpId, work: Coroutine[object, object, Outcome]) -> None:
+    async def _carry(self, id: AgentId, op: OpId, work: Coroutine[object, object, Outcome]) -> None:
         def fault(problem: BaseException) -> Outcome:
-            return perform.failed(self.state.agents.get(id), id, op, problem)
+            return outcomes.failed(self.state.agents.get(id), id, op, problem)
 
         try:
             outcome = await perform.guarded(work, fault)
@@ -177,22 +207,14 @@ class Loop:
             reason = self._stopping.get(op)
             if reason is None:
                 raise
-            outcome = perform.lost(id, op, reason, self._partial_of(id))
+            outcome = outcomes.lost(id, op, reason, self._partial_of(id))
         self._running.pop(op, None)
         self._stopping.pop(op, None)
         self._finish(outcome)
 
     def _finish(self, outcome: Outcome) -> None:
-        if self._unwritable is not None:
-            self._backlog.append(outcome)
-            return
-        try:
-            self.append(outcome, outcome=True)
-        except PieriaError as problem:
-            self._backlog.append(outcome)
-            self._pause(problem)
-            return
-        self.settle()
+        if self.writer.close(outcome):
+            self.settle()
 
     def _examine(self, effect: Examine) -> Prepared | None:
         """Look at a call now, or beside the loop when it may have to read much."""
@@ -201,44 +223,38 @@ class Loop:
         tools = self.tools_of(effect.agent)
         tool = tools.get(entry.call.name)
         if tool is None or tool.spec.access != "edit":
-            return Prepared(
-                effect.agent, [self.performer.examine(effect.agent, agent, entry, tools)], _nothing
-            )
+            return Prepared(effect.agent, [self.performer.examine(effect.agent, agent, entry, tools)], _nothing)
 
         async def look() -> None:
             draft = await asyncio.to_thread(self.performer.examine, effect.agent, agent, entry, tools)
-            self._examining.pop(effect.call, None)
+            self._looking.pop(effect.call, None)
             current = self._entry(effect.agent, effect.call)
             self._finish([draft] if current.phase == "asked" else [])
 
-        self._examining[effect.call] = asyncio.create_task(look())
+        self._looking[effect.call] = asyncio.create_task(look())
         return None
 
     def _stop(self, effect: Stop) -> None:
         self._stopping[effect.op] = effect.reason
         agent = self.state.agents[effect.agent]
-        entry = (
-            next((call for call in agent.turn.calls if call.op == effect.op), None) if agent.turn else None
-        )
+        entry = next((call for call in agent.turn.calls if call.op == effect.op), None) if agent.turn else None
         if entry is not None:
-            self._examining[CallId(f"stop {effect.op}")] = asyncio.create_task(
-                self._stop_command(effect, entry)
-            )
+            self._looking[CallId(f"stop {effect.op}")] = asyncio.create_task(self._stop_command(effect, entry))
         elif effect.op in self._running:
             self._running[effect.op].cancel()
 
     async def _stop_command(self, effect: Stop, entry: CallState) -> None:
         await self.log.synced(effect.cause)
         await self.performer.stop(entry)
-        self._examining.pop(CallId(f"stop {effect.op}"), None)
-        self._changed.set()
+        self._looking.pop(CallId(f"stop {effect.op}"), None)
+        self.writer.changed.set()
 
     def _partial(self, id: AgentId, op: OpId, text: str) -> None:
-        if self._unwritable is None:
+        if not self.writer.is_paused:
             try:
-                self.append([Draft(id, StepPartial(text), op=op)])
+                self.writer.append([Draft(id, StepPartial(text), op=op)])
             except PieriaError as problem:
-                self._pause(problem)
+                self.writer.pause(problem)
 
     def _partial_of(self, id: AgentId) -> str:
         turn = self.state.agents[id].turn
@@ -253,36 +269,26 @@ class Loop:
 
     def tools_of(self, id: AgentId) -> perform.Tools:
         """The tools of an agent, which know what it knows of files."""
-        return self.performer.tools_of(id, lambda path: self.state.agents[id].known.get(path))
+        return self.performer.tools_of(id, lambda path: self.state.agents[id].known.get(path))  # noqa: PLW0108  (late)
 
     async def rest(self, until: Callable[[State], bool] = is_resting) -> None:
         """Wait until nothing is in flight and core has nothing to start."""
         while True:
-            self._changed.clear()
-            busy = self._running.keys() - {
-                timer.op for timer in self.state.timers.values() if timer.purpose == "deadline"
-            }
-            if (
-                not busy
-                and not self._examining
-                and not self._backlog
-                and self._unwritable is None
-                and until(self.state)
-            ):
+            self.writer.changed.clear()
+            waits = {timer.op for timer in self.state.timers.values() if timer.purpose == "deadline"}
+            busy = self._looking or self._running.keys() - waits
+            if not busy and not self.writer.is_paused and until(self.state):
                 return
-            await self._changed.wait()
+            await self.writer.changed.wait()
 
     async def close(self) -> None:
         """End timers and watchers; running commands stay under their supervisors."""
-        jobs = [*self._running.values(), *self._examining.values()]
+        jobs = [*self._running.values(), *self._looking.values()]
         for job in jobs:
             job.cancel()
         await asyncio.gather(*jobs, return_exceptions=True)
         await self.performer.close()
 
 
-async def _nothing(op: OpId, seq: int) -> Outcome:
+async def _nothing(_op: OpId) -> Outcome:
     return []
-
-
-Work = Callable[[OpId, int], Awaitable[Outcome]]

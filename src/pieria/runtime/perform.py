@@ -14,14 +14,13 @@ from pieria.core import clock
 from pieria.core.context import head_spec
 from pieria.core.effects import CallModel, SetTimer, StartTool
 from pieria.core.events.calls import CallExamined, ToolFinished, ToolInterrupted, ToolSpawned, ToolStarted
-from pieria.core.events.model import StepFailed, StepFinished, StepLost, StepStarted
-from pieria.core.events.row import Event
+from pieria.core.events.model import StepStarted
 from pieria.core.events.turns import TimerFired, TimerSet
-from pieria.core.ports import Answer, BrokenStream, Ended, Failure, Place, Progress, Spawned, Tool
+from pieria.core.ports import Ended, Place, Progress, Spawned, Tool
 from pieria.core.record import Draft
 from pieria.core.state import Agent, CallState, State
-from pieria.core.turn import length_of
-from pieria.core.values import AgentId, Call, CallId, Change, Details, Examined, FileHash, OpId, ToolResult
+from pieria.core.values import AgentId, Call, Change, Details, Examined, FileHash, OpId, ToolResult
+from pieria.runtime.outcomes import answered, masked_facts, masked_result
 from pieria.runtime.requests import Bodies, latest, next_request, same_request
 from pieria.runtime.world import World
 
@@ -38,7 +37,7 @@ class Prepared(msgspec.Struct):
 
     agent: AgentId
     intents: list[Draft]
-    start: Callable[[OpId, int], Awaitable[Outcome]]
+    start: Callable[[OpId], Awaitable[Outcome]]
     cancel: Callable[[], None] = lambda: None
 
 
@@ -77,7 +76,7 @@ class Performer:
         spans = (f"turn:{effect.agent}.{turn.seq}",) if turn else ()
         intent = StepStarted(request, effect.attempt, effect.purpose, spec.model, spec.sampling, spans)
 
-        async def start(op: OpId, seq: int) -> Outcome:
+        async def start(op: OpId) -> Outcome:
             return await self._stream(effect.agent, op, agent, body.bytes(encoder.tail))
 
         basis = Draft(effect.agent, intent, basis=state.seq)
@@ -103,27 +102,7 @@ class Performer:
 
         answer = await model.stream(body, on_text)
         duration_ms = round((loop.time() - began) * 1000)
-        return [Draft(id, self._answered(op, answer, duration_ms), op=op)]
-
-    def _answered(self, op: OpId, answer: Answer | BrokenStream | Failure, duration_ms: int) -> Event:
-        mask = self._world.secrets.mask
-        match answer:
-            case Answer():
-                calls = tuple(
-                    Call(CallId(f"{op}.{i}"), mask(call.name), mask(call.arguments), call.provider_id)
-                    for i, call in enumerate(answer.calls)
-                )
-                return StepFinished(
-                    text=mask(answer.text), calls=calls, reasoning=mask(answer.reasoning),
-                    reasoning_field=answer.reasoning_field, stop_reason=answer.stop_reason, usage=answer.usage,
-                    model=answer.model, response_id=answer.response_id, token_ids=answer.token_ids,
-                    logprobs=answer.logprobs, duration_ms=duration_ms,
-                )  # fmt: skip
-            case BrokenStream():
-                reason = "stalled" if answer.detail.startswith("stalled") else "broken_stream"
-                return StepLost(reason, mask(answer.detail), answer.partial_bytes, answer.partial_bytes // 4)
-            case Failure():
-                return StepFailed(answer.kind, answer.status, mask(answer.message), answer.retry_after_s)
+        return [Draft(id, answered(op, answer, duration_ms, self._world.secrets), op=op)]
 
     # --- tool calls ----------------------------------------------------------------------------------------------
 
@@ -144,37 +123,17 @@ class Performer:
             hint = f" Did you mean '{near}'?" if near else ""
             return _unusable(f"There is no tool '{call.name}'.{hint} Tools: {', '.join(sorted(tools))}.")
         raw = self._world.secrets.reveal(self._world.texts.text(call.arguments))
-        arguments = self._world.parse(
-            raw, tool.spec.parameters if isinstance(tool.spec.parameters, str) else ""
-        )
+        arguments = self._world.parse(raw, tool.spec.parameters if isinstance(tool.spec.parameters, str) else "")
         if isinstance(arguments, str):
             return _unusable(arguments)
         try:
-            return self._masked(tool.examine(arguments, _place(agent, self._world)))
+            return masked_facts(
+                tool.examine(arguments, _place(agent, self._world)), self._world.texts, self._world.secrets
+            )
         except Exception as problem:  # a fault in a tool must close its call, not the session
             return _unusable(f"The tool '{call.name}' failed while looking at the call: {problem!r}")
 
-    def _masked(self, facts: Examined) -> Examined:
-        mask = self._world.secrets.mask
-
-        def masked(change: Change) -> Change:
-            pre = mask(change.pre) if isinstance(change.pre, str) else change.pre
-            post = mask(change.post) if isinstance(change.post, str) else change.post
-            return replace(change, pre=pre, post=post)
-
-        return replace(
-            facts,
-            error=mask(self._world.texts.text(facts.error)),
-            command=mask(self._world.texts.text(facts.command)),
-            words=None if facts.words is None else tuple(mask(word) for word in facts.words),
-            changes=tuple(masked(change) for change in facts.changes),
-            diff=mask(self._world.texts.text(facts.diff)),
-            note=mask(self._world.texts.text(facts.note)),
-        )
-
-    def start_tool(
-        self, state: State, effect: StartTool, entry: CallState, tools: Mapping[str, Tool]
-    ) -> Prepared:
+    def start_tool(self, state: State, effect: StartTool, entry: CallState, tools: Mapping[str, Tool]) -> Prepared:
         """Build the intent of a call; a command's supervisor is spawned now and waits for the word to go."""
         assert entry.facts is not None
         tool = tools[entry.call.name]
@@ -186,8 +145,8 @@ class Performer:
             return self._prepare_command(effect.agent, entry, tool, draft)
         agent = state.agents[effect.agent]
 
-        async def start(op: OpId, seq: int) -> Outcome:
-            return await self.run_tool(effect.agent, agent, replace(entry, op=op), tools)
+        async def start(op: OpId) -> Outcome:
+            return await self.use_tool(effect.agent, agent, replace(entry, op=op), tools)
 
         return Prepared(effect.agent, [draft], start)
 
@@ -202,13 +161,13 @@ class Performer:
         except OSError as problem:
             text = f"The command could not be started: {problem.strerror or problem}."
 
-            async def fail(op: OpId, seq: int) -> Outcome:
+            async def fail(op: OpId) -> Outcome:
                 return [Draft(id, ToolFinished(entry.call.id, text, error=True), op=op)]
 
             return Prepared(id, began, fail)
         fact = ToolSpawned(entry.call.id, spawned.pid, spawned.start_time, spawned.boot_id, spawned.job)
 
-        async def start(op: OpId, seq: int) -> Outcome:
+        async def start(op: OpId) -> Outcome:
             self._world.processes.go(job)
             return self.command_ended(id, op, entry, tool, await self._world.processes.wait(spawned))
 
@@ -222,42 +181,36 @@ class Performer:
         """Attach to a command of a dead process, or collect what it left."""
         spawned = entry.spawned
         assert spawned is not None
-        return await self._world.processes.wait(
-            Spawned(spawned.pid, spawned.start_time, spawned.boot_id, spawned.job)
-        )
+        return await self._world.processes.wait(Spawned(spawned.pid, spawned.start_time, spawned.boot_id, spawned.job))
 
     async def stop(self, entry: CallState) -> None:
         """End a running command; its waiter then reports how it ended."""
         if entry.spawned is not None:
             spawned = entry.spawned
-            await self._world.processes.stop(
-                Spawned(spawned.pid, spawned.start_time, spawned.boot_id, spawned.job)
-            )
+            await self._world.processes.stop(Spawned(spawned.pid, spawned.start_time, spawned.boot_id, spawned.job))
 
     def command_ended(self, id: AgentId, op: OpId, entry: CallState, tool: Tool, ended: Ended) -> Outcome:
         """Word how a command ended: finished, or interrupted with what is known of it."""
         assert entry.facts is not None
-        result = self._masked_result(tool.ended(entry.facts, ended))
+        result = masked_result(tool.ended(entry.facts, ended), self._world.texts, self._world.secrets)
         if ended.unknown or ended.stopped:
             reason = "unknown" if ended.unknown else "stopped"
             return [Draft(id, ToolInterrupted(entry.call.id, reason, result.text), op=op)]
         return [Draft(id, ToolFinished(entry.call.id, result.text, result.error, result.details), op=op)]
 
-    def _masked_result(self, result: ToolResult) -> ToolResult:
-        return replace(result, text=self._world.secrets.mask(self._world.texts.text(result.text)))
-
-    async def run_tool(
+    async def use_tool(
         self, id: AgentId, agent: Agent, entry: CallState, tools: Mapping[str, Tool], *, again: bool = False
     ) -> Outcome:
         """Run a read, a note or an edit. `again`: a dead process may have begun it."""
         facts, op = entry.facts, entry.op
-        assert facts is not None and op is not None
+        assert facts is not None
+        assert op is not None
         tool = tools[entry.call.name]
         if facts.access == "edit":
             result = await asyncio.to_thread(self._edit, op, tool, facts, again=again)
         else:
             result = await asyncio.to_thread(self._read, agent, tool, entry.call, facts)
-        result = self._masked_result(result)
+        result = masked_result(result, self._world.texts, self._world.secrets)
         return [Draft(id, ToolFinished(entry.call.id, result.text, result.error, result.details), op=op)]
 
     def _read(self, agent: Agent, tool: Tool, call: Call, facts: Examined) -> ToolResult:
@@ -295,14 +248,14 @@ class Performer:
     def set_timer(self, state: State, effect: SetTimer) -> Prepared:
         """Record a deadline, then wait for it."""
 
-        async def start(op: OpId, seq: int) -> Outcome:
+        async def start(op: OpId) -> Outcome:
             return await self.wait_until(effect.agent, op, effect.deadline)
 
         return Prepared(effect.agent, [Draft(effect.agent, TimerSet(effect.purpose, effect.deadline))], start)
 
     async def wait_until(self, id: AgentId, op: OpId, deadline: str) -> Outcome:
         """Wait for an absolute time by the live clock, in short sleeps so that a suspended machine is noticed."""
-        while (left := clock.seconds_between(self._world.now(), deadline)) > 0:
+        while (left := clock.seconds_between(self._world.now(), deadline)) > 0:  # noqa: ASYNC110  (time, not an event)
             await asyncio.sleep(min(left, 10.0))
         return [Draft(id, TimerFired(late=left < -1.0), op=op)]
 
@@ -318,28 +271,6 @@ class Performer:
         """Drop connections to models."""
         for model in self._models.values():
             await model.close()
-
-
-def failed(agent: Agent | None, id: AgentId, op: OpId, problem: BaseException) -> Outcome:
-    """Close an operation whose performing broke down: a defect of ours, kept as a fact and shown."""
-    entry = next((call for call in agent.turn.calls if call.op == op), None) if agent and agent.turn else None
-    if entry is not None:
-        text = (
-            f"The tool failed inside the harness ({problem!r}); its effect is unknown. Check before going on."
-        )
-        return [Draft(id, ToolInterrupted(entry.call.id, "unknown", text), op=op)]
-    return [Draft(id, StepFailed("bad_request", message=f"internal fault: {problem!r}"[:500]), op=op)]
-
-
-def lost(id: AgentId, op: OpId, reason: str, partial: str) -> Outcome:
-    """Close a model call that was cut off."""
-    return [
-        Draft(
-            id,
-            StepLost(reason, partial_bytes=len(partial.encode()), estimated_output=length_of(partial) // 4),
-            op=op,
-        )
-    ]
 
 
 async def guarded(work: Awaitable[Outcome], on_fault: Callable[[BaseException], Outcome]) -> Outcome:

@@ -9,7 +9,7 @@ from pieria.core.events.files import FilesChanged
 from pieria.core.record import Draft
 from pieria.core.state import CallState, State
 from pieria.core.values import SESSION, AgentId, OpId
-from pieria.runtime import perform
+from pieria.runtime import outcomes
 from pieria.runtime.loop import Loop
 from pieria.runtime.perform import Outcome
 
@@ -24,12 +24,12 @@ async def recover(loop: Loop) -> None:
         if turn is None:
             continue
         if turn.step is not None and turn.step.phase == "open":
-            loop.append(perform.lost(id, turn.step.op, "crash", turn.step.partial))
+            loop.writer.append(outcomes.lost(id, turn.step.op, "crash", turn.step.partial))
         for entry in turn.calls:
             if entry.phase == "running" and entry.op is not None:
-                loop.run(id, entry.op, _take_up(loop, id, entry, entry.op))
+                loop.launch(id, entry.op, _take_up(loop, id, entry, entry.op))
     for timer in list(loop.state.timers.values()):
-        loop.run(timer.agent, timer.op, loop.performer.wait_until(timer.agent, timer.op, timer.deadline))
+        loop.launch(timer.agent, timer.op, loop.performer.wait_until(timer.agent, timer.op, timer.deadline))
     loop.settle()
 
 
@@ -38,7 +38,7 @@ async def _tell_drift(loop: Loop) -> None:
     changed = await asyncio.to_thread(loop.performer.drift, known)
     if changed:
         files, more = changed[:MOST_NAMED], max(0, len(changed) - MOST_NAMED)
-        loop.append([Draft(SESSION, FilesChanged(files, more))])
+        loop.writer.append([Draft(SESSION, FilesChanged(files, more))])
 
 
 def _known(state: State) -> dict[str, str]:
@@ -61,13 +61,13 @@ async def _take_up(loop: Loop, id: AgentId, entry: CallState, op: OpId) -> Outco
         text = f"Interrupted by a restart, and the tool '{entry.call.name}' is not here any more: effect unknown."
         return [Draft(id, ToolInterrupted(entry.call.id, "unknown", text), op=op)]
     if entry.facts.access != "shell":
-        return await loop.performer.run_tool(id, agent, entry, tools, again=True)
+        return await loop.performer.use_tool(id, agent, entry, tools, again=True)
     if entry.spawned is not None:
         ended = await loop.performer.collect(entry)
         if not ended.never_ran:
             return loop.performer.command_ended(id, op, entry, tools[entry.call.name], ended)
     prepared = loop.performer.respawn(id, entry, tools)
-    records = loop.append(prepared.intents)
+    records = loop.writer.append(prepared.intents)
     if records:
         await loop.log.synced(records[-1].seq)
-    return await prepared.start(op, loop.state.seq)
+    return await prepared.start(op)

@@ -91,9 +91,7 @@ def _check(
     extend(line.recorded, request, texts)
     tail = line.tail = line.tail if request.tail is None else request.tail
     if line.recorded.seal(tail) != (request.sha256, request.len):
-        return Difference(
-            record.seq, record.agent, "the recorded fragments do not give the recorded hash"
-        ), True
+        return Difference(record.seq, record.agent, "the recorded fragments do not give the recorded hash"), True
     agent = state.agents.get(record.agent)  # type: ignore[call-overload]
     if agent is None:
         return Difference(record.seq, record.agent, "the agent is not in the roster"), True

@@ -24,6 +24,10 @@ class Log(Protocol):
 
     async def synced(self, seq: int) -> None: ...
 
+    async def mend(self) -> None:
+        """After a sync that failed: move to a new file, or raise PieriaError. Else nothing."""
+        ...
+
 
 class World(msgspec.Struct):
     """Everything outside that effects use. `tools` makes an agent's tools, given what it knows of files."""

@@ -1,0 +1,115 @@
+"""Print a session as it happens: JSON records after durability, or quiet lines for a person. Never asks anything."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from heapq import heappop, heappush
+from typing import TextIO
+
+import msgspec
+
+from pieria.core.events.calls import ApprovalRequested, CallExamined, CallRefused, ToolFinished, ToolInterrupted
+from pieria.core.events.model import StepFailed, StepFinished, StepLost
+from pieria.core.events.session import SessionCreated, SessionOpened
+from pieria.core.events.turns import NudgeGiven, TurnFinished
+from pieria.core.record import Record, UnknownData, type_name
+from pieria.core.values import Blob, CallId, Text
+
+_ENCODE = msgspec.json.Encoder().encode
+
+
+def json_line(record: Record) -> bytes:
+    """A record as `--json` prints it: the log's line without prev, hash and durable."""
+    out: dict[str, object] = {
+        "seq": record.seq, "epoch": record.epoch, "time": record.time, "agent": record.agent, "n": record.n,
+        "type": type_name(record), "v": record.v,
+    }  # fmt: skip
+    for name, value in (("op", record.op), ("cause", record.cause), ("basis", record.basis)):
+        if value is not None:
+            out[name] = value
+    out["data"] = record.data.raw if isinstance(record.data, UnknownData) else record.data
+    return _ENCODE(out) + b"\n"
+
+
+class JsonPrinter:
+    """Prints records in order, none before it is durable."""
+
+    def __init__(self, write: Callable[[bytes], object]) -> None:
+        self._write = write
+        self._waiting: list[tuple[int, Record]] = []
+
+    def record(self, record: Record) -> None:
+        """Take a record that has been written; contents may come just after the record that cites them."""
+        heappush(self._waiting, (record.seq, record))
+
+    def durable(self, seq: int) -> None:
+        """Print what is durable now."""
+        while self._waiting and self._waiting[0][0] <= seq:
+            self._write(json_line(heappop(self._waiting)[1]))
+
+
+class LinePrinter:
+    """One short line for what a person would want to know, to stderr."""
+
+    def __init__(self, out: TextIO) -> None:
+        self._out = out
+        self._calls: dict[CallId, str] = {}
+
+    def record(self, record: Record) -> None:
+        """Say what happened, if it is worth a line."""
+        line = self._line(record)
+        if line:
+            name = "" if record.agent in ("lead", "session", "person") else f"{record.agent}: "
+            self._out.write(f"{name}{line}\n")
+            self._out.flush()
+
+    def durable(self, seq: int) -> None:
+        """Lines for a person do not wait: they promise nothing."""
+
+    def _line(self, record: Record) -> str:
+        match record.data:
+            case SessionCreated(session=session):
+                return f"session {session}"
+            case SessionOpened(torn=torn) if torn is not None:
+                return f"{torn.bytes} bytes of an unfinished record were set aside in {torn.copy}"
+            case StepFinished(calls=calls, text=text):
+                self._calls.update({call.id: f"{call.name} {shorten(call.arguments)}" for call in calls})
+                return one_line(text) if calls and isinstance(text, str) and text.strip() else ""
+            case CallExamined(call=call, facts=facts) if facts.command or facts.paths:
+                name = self._calls.get(call, "").split(" ", 1)[0]
+                places = ", ".join(path.given for path in facts.paths)
+                self._calls[call] = f"{name} {shorten(facts.command or places)}"
+                return ""
+            case ToolFinished(call=call, error=error, details=details):
+                code = f" → exit {details.exit_code}" if details.exit_code is not None else ""
+                return f"· {self._calls.pop(call, call)}{code or (' → error' if error else '')}"
+            case ToolInterrupted(call=call, reason=reason):
+                return f"· {self._calls.pop(call, call)} → interrupted ({reason})"
+            case CallRefused(call=call, text=text):
+                return f"· {self._calls.pop(call, call)} → not run: {shorten(text)}"
+            case ApprovalRequested(call=call, why=why):
+                return f"? {self._calls.get(call, call)} needs approval ({why}): {record.op}"
+            case StepLost(reason=reason, detail=detail):
+                return f"! the answer was lost ({reason}{': ' + detail if detail else ''})"
+            case StepFailed(kind=kind, message=message, retry_after_s=wait):
+                after = f"; asked to wait {wait:g} s" if wait else ""
+                return f"! the model's server said no ({kind}): {message}{after}"
+            case NudgeGiven(kind=kind):
+                return f"! the answer could not stand as it was ({kind}); the model was told"
+            case TurnFinished(reason=reason, detail=detail) if reason != "done":
+                return f"! turn {reason}{': ' + detail if detail else ''}"
+            case _:
+                return ""
+
+
+def shorten(text: Text, most: int = 100) -> str:
+    """One line of at most `most` characters, control characters made visible."""
+    if isinstance(text, Blob):
+        return f"({text.len} bytes)"
+    line = "".join(c if c.isprintable() else " " for c in text.strip())
+    return line if len(line) <= most else line[: most - 1] + "…"
+
+
+def one_line(text: str) -> str:
+    """The first line of a text, shortened."""
+    return shorten(text.strip().split("\n", 1)[0], 160)
