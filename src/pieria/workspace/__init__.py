@@ -1,0 +1,1 @@
+"""Files and commands where agents work: the only package that touches them."""
