@@ -24,7 +24,9 @@ COUNTED = Usage(input=90, output=12, cached=64, reasoning=5)
 
 
 async def test_a_whole_answer_arrives_as_it_was_given(start: Start) -> None:
-    asked = await start([{"text": "Grüße 😀\u2028.", "reasoning": "let me see", "calls": CALLS, "usage": USAGE, "chunk_chars": 3}])
+    asked = await start(
+        [{"text": "Grüße 😀\u2028.", "reasoning": "let me see", "calls": CALLS, "usage": USAGE, "chunk_chars": 3}]
+    )
     assert await asked.ask(body()) == Answer(
         text="Grüße 😀\u2028.",
         calls=(
