@@ -288,7 +288,7 @@ def test_a_plain_lf_file_is_changed_as_replacing_says_or_not_at_all(lines: list[
 def test_order_of_edits_does_not_matter(data: st.DataObject) -> None:
     edits = [Edit(f"<{name}>", data.draw(bits)) for name in "abc"]
     shuffled = data.draw(st.permutations(edits))
-    text = "1<a>\r\n2<b>\n3<c>".encode()
+    text = b"1<a>\r\n2<b>\n3<c>"
     one, other = splice(text, edits), splice(text, shuffled)
     assert isinstance(one, Spliced)
     assert isinstance(other, Spliced)
