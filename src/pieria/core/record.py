@@ -97,9 +97,7 @@ class BadLine(ValueError):
     """A line that is no sound record; the text says what is wrong with it."""
 
 
-def encode(
-    draft: Draft, *, seq: int, prev: str, durable: int, epoch: int, time: str, n: int
-) -> tuple[Record, bytes]:
+def encode(draft: Draft, *, seq: int, prev: str, durable: int, epoch: int, time: str, n: int) -> tuple[Record, bytes]:
     """Return the record and its line, newline included. Pure: every varying thing is an argument."""
     row = ROW_OF[type(draft.event)]
     op = OpId(f"{draft.agent}.{n}") if row.opens and draft.op is None else draft.op
@@ -169,3 +167,12 @@ def type_name(record: Record) -> str:
 def is_ignorable(record: Record) -> bool:
     """Whether an unknown record may be skipped: its kind begins with `x.`."""
     return isinstance(record.data, UnknownData) and record.data.type.startswith("x.")
+
+
+def unchained(event: bytes) -> Record:
+    """Parse an event that stands outside of any log: no prev, durable or hash. Raises BadLine."""
+    try:
+        record = _DECODER.decode(b'{"prev":"","durable":-1,' + event.lstrip()[1:])
+    except (msgspec.DecodeError, UnicodeDecodeError) as problem:
+        raise BadLine(str(problem)) from problem
+    return record

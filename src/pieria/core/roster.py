@@ -19,6 +19,7 @@ from pieria.core.events.session import (
 )
 from pieria.core.record import Record
 from pieria.core.state import Agent, State, with_agent
+from pieria.core.values import UserMessage
 
 
 def _created(state: State, record: Record, data: SessionCreated) -> State:
@@ -26,7 +27,21 @@ def _created(state: State, record: Record, data: SessionCreated) -> State:
 
 
 def _opened(state: State, record: Record, data: SessionOpened) -> State:
-    return replace(state, closed=None)
+    """A moved project folder moves every agent's root and what it knows of files, and each is told."""
+    state = replace(state, closed=None)
+    if not data.moved_to:
+        return state
+    for id, agent in state.agents.items():
+        old, new = agent.added.root, data.moved_to
+        known = {_moved(path, old, new): sha256 for path, sha256 in agent.known.items()}
+        note = UserMessage(f"The project's folder was moved from {old} to {new}.", label="folder moved")
+        moved = replace(agent, added=replace(agent.added, root=new), known=known, notes=(*agent.notes, note))
+        state = with_agent(state, id, moved)
+    return state
+
+
+def _moved(path: str, old: str, new: str) -> str:
+    return new + path[len(old) :] if path == old or path.startswith(old.rstrip("/") + "/") else path
 
 
 def _settings(state: State, record: Record, data: SettingsApplied) -> State:

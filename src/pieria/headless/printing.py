@@ -31,6 +31,11 @@ def json_line(record: Record) -> bytes:
     return _ENCODE(out) + b"\n"
 
 
+def progress_line(agent: str, text: str) -> bytes:
+    """New text of a streaming answer: ignorable, never recorded."""
+    return _ENCODE({"type": "x.progress", "agent": agent, "text": text}) + b"\n"
+
+
 class JsonPrinter:
     """Prints records in order, none before it is durable."""
 

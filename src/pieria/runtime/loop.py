@@ -19,7 +19,7 @@ from pieria.core.view import is_resting
 from pieria.runtime import outcomes, perform
 from pieria.runtime.perform import Outcome, Performer, Prepared
 from pieria.runtime.requests import Bodies
-from pieria.runtime.world import Log, World
+from pieria.runtime.world import World
 
 MOST_ROUNDS = 10_000
 RETRY_WRITE_S = 0.5
@@ -29,9 +29,15 @@ class Writer:
     """The only hand that appends. When the disk refuses, outcomes wait here and nothing new begins."""
 
     def __init__(
-        self, log: Log, state: State, *, on_record: Callable[[Record], None], on_pause: Callable[[PieriaError], None]
+        self,
+        world: World,
+        state: State,
+        *,
+        on_record: Callable[[Record], None],
+        on_pause: Callable[[PieriaError], None],
     ) -> None:
-        self.log = log
+        self.log = world.log
+        self.mend = world.mend
         self.state = state
         self.changed = asyncio.Event()
         self.on_written: Callable[[], None] = lambda: None
@@ -53,6 +59,10 @@ class Writer:
             self._on_record(record)
         self.changed.set()
         return records
+
+    def configure(self, drafts: Sequence[Draft]) -> tuple[Record, ...]:
+        """Record what the program that opened the session composed: openings, settings, roster, its end."""
+        return self.append(drafts)
 
     async def submit(self, draft: Draft) -> Record:
         """Record a person's fact, waiting while the disk refuses: what they said is not lost."""
@@ -85,7 +95,7 @@ class Writer:
         while True:
             await asyncio.sleep(RETRY_WRITE_S)
             try:
-                await self.log.mend()
+                await self.mend()
                 while self._backlog:
                     self.append(self._backlog[0], outcome=True)
                     self._backlog.pop(0)
@@ -105,7 +115,7 @@ class Loop:
         on_record: Callable[[Record], None], on_progress: Progress, on_pause: Callable[[PieriaError], None],
     ) -> None:  # fmt: skip
         self.log = world.log
-        self.writer = Writer(world.log, state, on_record=on_record, on_pause=on_pause)
+        self.writer = Writer(world, state, on_record=on_record, on_pause=on_pause)
         self.writer.on_written = self.settle
         self.performer = Performer(world, bodies, partial=self._partial, progress=on_progress)
         self._running: dict[OpId, asyncio.Task[None]] = {}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Protocol
 
 import msgspec
@@ -24,15 +24,15 @@ class Log(Protocol):
 
     async def synced(self, seq: int) -> None: ...
 
-    async def mend(self) -> None:
-        """After a sync that failed: move to a new file, or raise PieriaError. Else nothing."""
-        ...
-
 
 class World(msgspec.Struct):
-    """Everything outside that effects use. `tools` makes an agent's tools, given what it knows of files."""
+    """Everything outside that effects use. `tools` makes an agent's tools, given what it knows of files.
+
+    `mend`: after a sync that failed, move the log to a new file or raise PieriaError; else nothing.
+    """
 
     log: Log
+    mend: Callable[[], Awaitable[None]]
     texts: Texts
     files: Files
     processes: Processes

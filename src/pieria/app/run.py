@@ -1,0 +1,253 @@
+"""Run a session without a terminal to its end: compose it from flags, environment and config, drive it, report."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from argparse import Namespace
+
+import msgspec
+
+from pieria.app import binding
+from pieria.app.session import Front, Session, Setup, begin, go_on
+from pieria.config.dirs import home_dirs
+from pieria.config.load import Config, api_key, resolve
+from pieria.config.secrets import dotenv_secrets, environment_secrets
+from pieria.core import clock
+from pieria.core.commands import AnswerApproval, Interrupt, SubmitPrompt
+from pieria.core.errors import UsageError
+from pieria.core.events.session import SettingsApplied
+from pieria.core.state import State
+from pieria.core.values import AgentId, OpId, Sampling
+from pieria.core.view import Outcome, Question, answer, outcome, questions
+from pieria.headless.printing import JsonPrinter, LinePrinter, progress_line, shorten
+from pieria.store.index import latest_session
+from pieria.store.paths import find_session, sessions_dir
+from pieria.workspace.keys import take_keys, wipe
+
+SIGNALS = {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGHUP: 129}
+
+
+class Run(msgspec.Struct, frozen=True):
+    """What the command line asked for."""
+
+    prompt: str | None = None
+    session: str | None = None
+    latest: bool = False
+    cwd: str = ""
+    flags: dict[str, object] = {}
+    approve: tuple[str, ...] = ()
+    refuse: tuple[str, ...] = ()
+    json: bool = False
+    progress: bool = False
+    quiet: bool = False
+
+    @staticmethod
+    def of(given: Namespace, *, prompt: str | None, session: str | None, latest: bool) -> Run:
+        """From parsed arguments."""
+        flags: dict[str, object] = dict(  # noqa: C408  (reads like the flags it is made of)
+            model=given.model, base_url=given.base_url, mode=given.mode, allow=tuple(given.allow),
+            deny=tuple(given.deny), trust=given.trust, max_steps=given.max_steps, max_tokens=given.max_tokens,
+            timeout_s=given.timeout,
+        )  # fmt: skip
+        return Run(
+            prompt, session, latest, given.cwd or "", flags, tuple(given.approve), tuple(given.deny_id),
+            given.json, given.progress, given.quiet,
+        )  # fmt: skip
+
+
+class Place(msgspec.Struct, frozen=True):
+    """Where and with what a run works. `keys` names the variables that were taken out of the environment."""
+
+    cwd: str
+    config: Config
+    key: str
+    keys: tuple[str, ...]
+    secrets: dict[str, str]
+
+
+def run(asked: Run) -> int:
+    """Run to the end and return the exit code."""
+    cwd = _folder(asked.cwd)
+    keys = take_keys(os.environ)
+    environ = {**os.environ, **keys}
+    config = resolve(asked.flags, environ, cwd)
+    for notice in config.notices:
+        _say(notice)
+    known = environment_secrets(environ) | (dotenv_secrets(config.root) if config.trusted else {})
+    place = Place(cwd, config, key=api_key(config, environ), keys=tuple(keys), secrets=known)
+    return asyncio.run(_drive(asked, place))
+
+
+async def _drive(asked: Run, place: Place) -> int:
+    out = _Out(asked)
+    session = await _open(asked, place, out.front)
+    stopped = _listen(session)
+    try:
+        for id in asked.approve:
+            await session.submit(AnswerApproval(OpId(id), "allow"))
+        for id in asked.refuse:
+            await session.submit(AnswerApproval(OpId(id), "deny"))
+        if asked.prompt is not None:
+            await session.submit(SubmitPrompt(_first_agent(session), asked.prompt))
+        wipe(place.keys)
+        await session.loop.rest()
+    except UsageError:
+        await session.close(Outcome("failed", 2, "the command line was rejected"))
+        raise
+    ended = outcome(session.loop.state)
+    if stopped:
+        ended = Outcome("interrupted", stopped[0], "a signal asked to stop")
+    words = session.log.texts.text(answer(session.loop.state))
+    asks = questions(session.loop.state)
+    await session.close(ended)
+    return out.finish(session.id, ended, words, asks)
+
+
+async def _open(asked: Run, place: Place, front: Front) -> Session:
+    folder = sessions_dir(os.environ)
+    if asked.session is None and not asked.latest:
+        return begin(_new(place, folder), front)
+    if asked.session:
+        path = find_session(folder, asked.session)
+    elif (row := latest_session(folder, place.cwd)) is not None:
+        path = row.path
+    else:
+        raise UsageError("there is no session of this folder yet", "pieria exec 'what to do' starts one")
+    return await go_on(path, lambda state: _again(asked, place, state), front)
+
+
+def _new(place: Place, folder: str) -> Setup:
+    config = place.config
+    if not config.model:
+        raise UsageError(
+            "no model is configured",
+            "--model NAME --base-url URL, or PIERIA_MODEL and PIERIA_BASE_URL (and PIERIA_API_KEY if it wants a key); "
+            "'pieria demo' needs neither",
+        )
+    protocol, name = binding.split_model(config.model)
+    endpoint = f"scripted:{os.path.abspath(name)}" if protocol == "scripted" else config.base_url
+    if not endpoint:
+        raise UsageError("the model has no base URL", "--base-url http://HOST/v1, or PIERIA_BASE_URL")
+    return _setup(place, config.model, endpoint, folder)
+
+
+def _again(asked: Run, place: Place, state: State) -> Setup:
+    """A session keeps its model; where that is served may change."""
+    agent = next(iter(state.agents.values()), None)
+    if agent is None:
+        raise UsageError("the session has no agent: it ended before it began", "start a new one: pieria exec 'PROMPT'")
+    recorded, given = agent.added, asked.flags.get("model")
+    if given is not None and binding.split_model(str(given)) != (recorded.protocol, recorded.model):
+        raise UsageError(
+            f"the session's model is {recorded.protocol}:{recorded.model}, not {given}",
+            "leave --model out to go on, or start a new session",
+        )
+    endpoint = state.settings.endpoint
+    if recorded.protocol != "scripted" and place.config.base_url:
+        endpoint = place.config.base_url
+    return _setup(place, f"{recorded.protocol}:{recorded.model}", endpoint, "")
+
+
+def _setup(place: Place, model: str, endpoint: str, folder: str) -> Setup:
+    config = place.config
+    deadline = clock.later(binding.now(), config.timeout_s) if config.timeout_s else ""
+    settings = SettingsApplied(
+        mode=config.mode, allow=config.allow, deny=config.deny, add_dirs=config.add_dirs, trusted=config.trusted,
+        endpoint=endpoint, max_steps=config.max_steps, max_tokens=config.max_tokens, deadline=deadline,
+    )  # fmt: skip
+    if config.mode == "full":
+        _say("mode full: commands run with your rights, without a sandbox")
+    dirs = home_dirs(os.environ)
+    return Setup(
+        cwd=place.cwd, root=config.root or place.cwd, model=model, endpoint=endpoint, key=place.key,
+        settings=settings, sampling=Sampling(config.temperature, None, config.effort),
+        max_output=config.max_output_tokens, secrets=place.secrets, sessions=folder,
+        own_folders=(dirs.config, dirs.state), environ=dict(os.environ),
+    )  # fmt: skip
+
+
+def _first_agent(session: Session) -> AgentId:
+    return next(iter(session.loop.state.agents))
+
+
+def _listen(session: Session) -> list[int]:
+    """A first signal interrupts what runs; a second one ends the process at once: the log can take it."""
+    stopped: list[int] = []
+
+    def stop(number: signal.Signals) -> None:
+        if stopped:
+            os._exit(SIGNALS[number])
+        stopped.append(SIGNALS[number])
+        interrupt = asyncio.get_running_loop().create_task(session.loop.submit(Interrupt(reason=number.name)))
+        interrupt.add_done_callback(lambda done: done.cancelled() or done.exception())
+
+    loop = asyncio.get_running_loop()
+    for number in SIGNALS:
+        loop.add_signal_handler(number, stop, number)
+    return stopped
+
+
+def _folder(given: str) -> str:
+    try:
+        folder = os.path.realpath(given or os.getcwd())
+    except FileNotFoundError:
+        raise UsageError("the current folder is gone", "cd into a folder that exists") from None
+    if not os.path.isdir(folder):
+        raise UsageError(f"there is no folder {given}", "--cwd names an existing folder")
+    return folder
+
+
+def _say(words: str) -> None:
+    if sys.stderr is not None:
+        sys.stderr.write(f"{words}\n")
+
+
+class _Out:
+    """Where words and records go."""
+
+    def __init__(self, asked: Run) -> None:
+        self._asked = asked
+        printer: JsonPrinter | LinePrinter | None = None
+        if asked.json:
+            printer = JsonPrinter(self._write)
+        elif not asked.quiet and sys.stderr is not None:
+            printer = LinePrinter(sys.stderr)
+        self.front = Front(
+            record=printer.record if printer else _ignore,
+            durable=printer.durable if printer else _ignore,
+            progress=self._progress,
+            notice=_say,
+        )
+
+    def _write(self, data: bytes) -> None:
+        """Write whole lines at once: a reader may stop at any of them."""
+        if sys.stdout is None:
+            return
+        sys.stdout.buffer.write(data)
+        sys.stdout.buffer.flush()
+
+    def _progress(self, agent: AgentId, text: str) -> None:
+        if self._asked.json and self._asked.progress:
+            self._write(progress_line(agent, text))
+
+    def finish(self, session: str, ended: Outcome, words: str, asks: tuple[Question, ...]) -> int:
+        """Say how it ended: the answer to stdout, everything else to stderr."""
+        if not self._asked.json and words.strip() and ended.status == "finished":
+            self._write(words.encode("utf-8", "replace").rstrip() + b"\n")
+        for question in asks:
+            what = shorten(question.facts.command or ", ".join(path.given for path in question.facts.paths), 300)
+            _say(f"approval {question.id}: {question.agent} wants {question.tool}: {what} ({question.why})")
+        if asks:
+            first = asks[0].id
+            _say(f"hint: pieria resume {session} --approve {first}   (or --deny-id {first}, or --allow RULE)")
+        elif ended.exit_code:
+            _say(f"pieria: {ended.status}{': ' + ended.reason if ended.reason else ''}")
+            _say(f"hint: 'pieria resume {session}' goes on; 'pieria log show {session}' tells what happened")
+        return ended.exit_code
+
+
+def _ignore(_: object) -> None:
+    return None

@@ -1,0 +1,247 @@
+"""Open a session, new or old: its log, its state, its loop. The one path for exec, resume and the demo."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+
+import msgspec
+
+from pieria import __version__
+from pieria.app import binding, facts, lead
+from pieria.config import place
+from pieria.config.secrets import KnownSecrets
+from pieria.core.commands import Command, Rejected
+from pieria.core.errors import PieriaError, UsageError
+from pieria.core.events.model import StepStarted
+from pieria.core.events.session import (
+    FORMAT,
+    MAGIC,
+    AgentAdded,
+    ProjectObserved,
+    SessionClosed,
+    SessionCreated,
+    SessionOpened,
+    SettingsApplied,
+)
+from pieria.core.fold import fold
+from pieria.core.ports import Progress
+from pieria.core.record import Draft, Record
+from pieria.core.state import State
+from pieria.core.values import SESSION, Sampling
+from pieria.core.view import Outcome
+from pieria.runtime.loop import Loop
+from pieria.runtime.recovery import recover
+from pieria.runtime.requests import RECIPE, Bodies
+from pieria.runtime.world import World
+from pieria.store.create import create
+from pieria.store.log import Log
+from pieria.store.open import Opened, open_log
+from pieria.store.paths import new_session_id, session_folder
+from pieria.tools.arguments import nearest, parse
+from pieria.workspace.files import DiskFiles
+from pieria.workspace.living import boot_id, look
+from pieria.workspace.processes import Commands
+
+REDUCER = 1
+
+
+class Front(msgspec.Struct):
+    """What a front end wants to hear."""
+
+    record: Callable[[Record], None]
+    durable: Callable[[int], None]
+    progress: Progress
+    notice: Callable[[str], None]
+
+
+class Setup(msgspec.Struct, frozen=True):
+    """Everything that a session is started with, already resolved."""
+
+    cwd: str
+    root: str
+    model: str
+    endpoint: str
+    key: str
+    settings: SettingsApplied
+    sampling: Sampling = Sampling()
+    max_output: int | None = None
+    secrets: dict[str, str] = {}
+    sessions: str = ""
+    own_folders: tuple[str, ...] = ()
+    environ: dict[str, str] = {}
+
+
+class Session(msgspec.Struct):
+    """An open session at work. `close` ends it cleanly; a process that dies instead loses nothing acknowledged."""
+
+    id: str
+    log: Log
+    loop: Loop
+    front: Front
+
+    async def submit(self, command: Command) -> Record:
+        """Submit a command; raises UsageError when core rejects it."""
+        done = await self.loop.submit(command)
+        if isinstance(done, Rejected):
+            raise UsageError(done.reason, done.hint)
+        return done
+
+    async def close(self, outcome: Outcome) -> None:
+        """Record the outcome, make everything durable and let go."""
+        await self.loop.close()
+        closed = SessionClosed(outcome.status, outcome.exit_code, outcome.reason)
+        try:
+            self.loop.writer.configure([Draft(SESSION, closed)])
+        except PieriaError as problem:
+            self.front.notice(f"{problem}")
+        try:
+            await self.log.close()
+        except PieriaError as problem:
+            self.front.notice(f"{problem}")
+
+
+def begin(setup: Setup, front: Front) -> Session:
+    """Create a session; its first records are written when this returns, and durable with the first barrier."""
+    id = new_session_id(time.time_ns(), os.urandom(3))
+    head = place.head(setup.root)
+    created = SessionCreated(
+        MAGIC, FORMAT, id, int.from_bytes(os.urandom(4), "big"), __version__, REDUCER, RECIPE,
+        facts.system_name(), boot_id(), facts.shown(setup.cwd), repository_identity(setup.root),
+    )  # fmt: skip
+    log, record = create(setup.sessions, created, clock=time.time_ns)
+    front.record(record)
+    state = fold(State(), record)
+    session = _session(id, log, state, Bodies(log.texts), setup, front)
+    session.loop.writer.configure([_opened(0, None), *_roster(setup, head)])
+    return session
+
+
+async def go_on(path: str, setup: Callable[[State], Setup], front: Front) -> Session:
+    """Open an existing session, take up what a dead process left, and let agents go on.
+
+    Raises SessionBusy, LogCorrupt, UsageError (its folder is gone) or PieriaError (it can only be read).
+    """
+    state = State()
+    requests: list[tuple[str, StepStarted]] = []
+
+    def take(record: Record) -> None:
+        nonlocal state
+        state = fold(state, record)
+        if isinstance(record.data, StepStarted):
+            requests.append((record.agent, record.data))
+
+    opened = open_log(path, clock=time.time_ns, take=take)
+    log = _writable(opened, path)
+    try:
+        assert state.session is not None
+        resolved = setup(state)
+        moved = _moved(state, resolved)
+    except BaseException:
+        log.drop()
+        raise
+    bodies = Bodies(log.texts)
+    for agent, data in requests:
+        bodies.note(agent, data.request)
+    session = _session(state.session.session, log, state, bodies, resolved, front)
+    torn = opened.torn
+    if torn is not None:
+        front.notice(f"{torn.bytes} bytes of a record that never became durable were set aside in {torn.copy}")
+    if opened.warning:
+        front.notice(opened.warning)
+    birth = _opened(opened.unclean_ends, opened, moved=moved)
+    session.loop.writer.configure([birth, Draft(SESSION, resolved.settings)])
+    await recover(session.loop)
+    return session
+
+
+def _writable(opened: Opened, path: str) -> Log:
+    if opened.log is None:
+        raise PieriaError(
+            f"the session can only be read: {opened.read_only_reason}", f"pieria log show {path} shows what is sound"
+        )
+    return opened.log
+
+
+def _moved(state: State, setup: Setup) -> str:
+    """The new root when the project's folder was renamed or moved. Raises UsageError when it is gone."""
+    agent = next(iter(state.agents.values()), None)
+    if agent is None or agent.added.root == setup.root or os.path.isdir(agent.added.root):
+        return ""
+    assert state.session is not None
+    if state.session.repository and state.session.repository == repository_identity(setup.root):
+        return setup.root
+    raise UsageError(
+        f"the session's folder is gone: {facts.shown(agent.added.root)}",
+        "if it was moved, run this from its new place; 'pieria log show' reads the session anyway",
+    )
+
+
+def repository_identity(root: str) -> str:
+    """What stays the same when a repository is renamed or moved on its disk: device and inode of its git folder."""
+    try:
+        status = os.stat(f"{root}/.git")
+    except OSError:
+        try:
+            status = os.stat(root)
+        except OSError:
+            return ""
+    return f"{status.st_dev:x}:{status.st_ino:x}"
+
+
+def _opened(unclean: int, opened: Opened | None, *, moved: str = "") -> Draft:
+    mine = look(os.getpid())
+    event = SessionOpened(
+        os.getpid(), mine.start_time if mine else 0, boot_id(), __version__, unclean,
+        opened.torn if opened else None, moved,
+    )  # fmt: skip
+    return Draft(SESSION, event)
+
+
+def _roster(setup: Setup, head: place.Head) -> list[Draft]:
+    protocol, name = binding.split_model(setup.model)
+    found = place.instructions(place.repository_root(setup.cwd) or setup.cwd, setup.cwd)
+    told = facts.facts(
+        root=setup.root, add_dirs=setup.settings.add_dirs, branch=head.branch, head=head.commit,
+        today=binding.now()[:10], mode=setup.settings.mode,
+    )  # fmt: skip
+    notes = "".join(f"\n{note}" for note in found.notes)
+    observed = ProjectObserved(setup.root, told + notes, found.files, head.commit, head.branch)
+    added = AgentAdded(
+        lead.LEAD, "lead", protocol, name, lead.PROMPT, binding.tool_specs(DiskFiles()), setup.root,
+        setup.sampling, "", setup.max_output,
+    )  # fmt: skip
+    return [Draft(SESSION, event) for event in (setup.settings, observed, added)]
+
+
+def _session(id: str, log: Log, state: State, bodies: Bodies, setup: Setup, front: Front) -> Session:
+    secrets = KnownSecrets(setup.secrets)
+    files = DiskFiles(own_folders=setup.own_folders)
+
+    async def mend() -> None:
+        if log.frozen is not None:
+            await log.rescue()
+
+    world = World(
+        log=log,
+        mend=mend,
+        texts=log.texts,
+        files=files,
+        processes=Commands(os.path.join(session_folder(log.path), "jobs"), id, base=setup.environ),
+        secrets=secrets,
+        encoders=binding.ENCODERS,
+        model=lambda added: binding.make_model(added, endpoint=setup.endpoint, key=setup.key),
+        tools=binding.agent_tools(files),
+        parse=parse,
+        nearest=lambda name, names: nearest(name, names) or "",
+        now=binding.now,
+        add_dirs=setup.settings.add_dirs,
+    )
+    log.on_own(front.record)
+    log.on_durable(front.durable)
+    loop = Loop(
+        world, state, bodies, on_record=front.record, on_progress=front.progress,
+        on_pause=lambda problem: front.notice(f"{problem}" + (f"\nhint: {problem.hint}" if problem.hint else "")),
+    )  # fmt: skip
+    return Session(id, log, loop, front)
