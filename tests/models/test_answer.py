@@ -85,10 +85,17 @@ CALLS = {
     ),
     "arguments as an object": ([calls(piece({"x": 1}, name="a", index=0, id="id1"))], (A,)),
     "the whole call again at the end": (
-        [calls(piece('{"x":', name="a", index=0, id="id1")), calls(piece("1}", index=0)), calls(piece('{"x":1}', name="a", index=0, id="id1"))],
+        [
+            calls(piece('{"x":', name="a", index=0, id="id1")),
+            calls(piece("1}", index=0)),
+            calls(piece('{"x":1}', name="a", index=0, id="id1")),
+        ],
         (A,),
     ),
-    "a name in pieces": ([calls(piece("", name="read_", index=0)), calls(piece("{}", name="file", index=0))], (AnswerCall("read_file", "{}"),)),
+    "a name in pieces": (
+        [calls(piece("", name="read_", index=0)), calls(piece("{}", name="file", index=0))],
+        (AnswerCall("read_file", "{}"),),
+    ),
     "no arguments at all": ([calls(piece(name="a", index=0, id="id1"))], (AnswerCall("a", "", "id1"),)),
     "one call and no list": ([{"tool_calls": piece('{"x":1}', name="a", id="id1")}], (A,)),
     "an empty piece": ([calls(piece(index=0)), {"tool_calls": None}, {"tool_calls": []}], ()),
@@ -96,7 +103,7 @@ CALLS = {
         [{"function_call": {"name": "a", "arguments": ""}}, {"function_call": {"arguments": '{"x":1}'}}],
         (AnswerCall("a", '{"x":1}'),),
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("case", CALLS)
@@ -137,7 +144,7 @@ COUNTS = [
     ({"prompt_tokens": 5.0, "completion_tokens": True}, None),
     ({}, None),
     (None, None),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("sent", "usage"), COUNTS)
@@ -201,7 +208,16 @@ def test_a_whole_message_after_deltas_is_not_added_again() -> None:
 
 def test_other_choices_and_odd_shapes_are_passed_over() -> None:
     assembly = Assembly()
-    for choices in (None, [], {}, [None, 3], [{"index": 1, "delta": {"content": "no"}}], [{"index": [], "delta": {}}], [{"delta": 5}], [{"delta": {"content": 5, "tool_calls": [None, "x"]}}]):  # fmt: skip
+    for choices in (
+        None,
+        [],
+        {},
+        [None, 3],
+        [{"index": 1, "delta": {"content": "no"}}],
+        [{"index": [], "delta": {}}],
+        [{"delta": 5}],
+        [{"delta": {"content": 5, "tool_calls": [None, "x"]}}],
+    ):
         assert assembly.add({"choices": choices, "model": 7, "id": None}) == ""
     assert not assembly.began
     assembly.end()

@@ -24,6 +24,7 @@ from tests.models.conftest import KEY, body
 Talk = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 CERTIFICATE = Path(__file__).with_name("localhost.pem")
 EVENTS = b'data: {"choices":[{"delta":{"content":"ok"},"finish_reason":"stop"}]}\n\ndata: [DONE]\n\n'
+CHUNKS = b"".join(b"1\r\n%c\r\n" % byte for byte in EVENTS)
 SIZED = b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\n\r\n%b" % (len(EVENTS), EVENTS)
 TWO = parse_script(b'[{"text":"one"},{"text":"two"}]')
 
@@ -107,8 +108,22 @@ async def test_the_request_is_what_was_asked_for(suffix: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "url", ["", "x", "ftp://h/", "http://", "http:///v1", "https://u:p@h/v1", "http://h:0", "http://h:x", "http://h:99999", "http://[::1", "http://h/ä", "http://h/\r\nx: y"]
-)  # fmt: skip
+    "url",
+    [
+        "",
+        "x",
+        "ftp://h/",
+        "http://",
+        "http:///v1",
+        "https://u:p@h/v1",
+        "http://h:0",
+        "http://h:x",
+        "http://h:99999",
+        "http://[::1",
+        "http://h/ä",
+        "http://h/\r\nx: y",
+    ],
+)
 def test_a_base_url_that_is_none_is_the_persons_mistake(url: str) -> None:
     with pytest.raises(UsageError, match="base URL"):
         ChatModel(url)
@@ -125,7 +140,9 @@ def test_a_key_that_no_header_may_hold_is_the_persons_mistake() -> None:
 def test_urls_are_parsed() -> None:
     assert parse_url("HTTPS://Example.org/v1?x=1#y") == Url(secure=True, host="Example.org", port=443, target="/v1?x=1")
     assert parse_url("http://[::1]:8080") == Url(secure=False, host="::1", port=8080, target="/")
-    assert [parse_url(url).authority for url in ("http://[::1]:8080", "http://h:80/", "https://h:80", "https://h?x")] == ["[::1]:8080", "h", "h:80", "h"]  # fmt: skip
+    assert [
+        parse_url(url).authority for url in ("http://[::1]:8080", "http://h:80/", "https://h:80", "https://h?x")
+    ] == ["[::1]:8080", "h", "h:80", "h"]
 
 
 async def test_a_connection_is_used_again() -> None:
@@ -255,9 +272,9 @@ async def test_what_is_no_answer_is_a_failure(pieces: list[bytes], kind: str) ->
         b"HTTP/1.0 200 OK\r\n\r\n" + EVENTS.removesuffix(b"\n\n"),
         b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n\r\n" + EVENTS,
         b"HTTP/1.1 200 OK\r\n\r\n\xef\xbb\xbf: hello\r\n\r\n" + EVENTS.replace(b"\n", b"\r\n"),
-        b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n" + b"".join(b"1\r\n%c\r\n" % byte for byte in EVENTS) + b"0\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n" + CHUNKS + b"0\r\n\r\n",
     ],
-)  # fmt: skip
+)
 async def test_the_forms_that_http_allows_are_read(reply: bytes) -> None:
     async with talking(sending(reply)) as url:
         assert await ask(url) == OK

@@ -18,14 +18,15 @@ from pieria.models.chat import ChatModel
 from pieria.models.script import Received, load_script, parse_script
 from tests.models.conftest import body
 
+SOURCE = str(Path(__file__).resolve().parents[2] / "src")
+
 
 async def test_the_program_serves_logs_and_stops(tmp_path: Path) -> None:
     script, port, log = tmp_path / "script.json", tmp_path / "port", tmp_path / "log"
     script.write_text('[{"text": "hello"}]', encoding="utf-8")
-    source = str(Path(__file__).resolve().parents[2] / "src")
     program = await asyncio.create_subprocess_exec(
         sys.executable, "-m", "pieria.models.scripted", str(script), "--port-file", str(port), "--log", str(log),
-        stdout=asyncio.subprocess.PIPE, env={**os.environ, "PYTHONPATH": source},
+        stdout=asyncio.subprocess.PIPE, env={**os.environ, "PYTHONPATH": SOURCE},
     )  # fmt: skip
     assert program.stdout is not None
     url = (await program.stdout.readline()).decode().strip()
@@ -44,10 +45,9 @@ async def test_the_program_serves_logs_and_stops(tmp_path: Path) -> None:
 
 
 async def test_the_program_says_what_is_wrong_with_a_script(tmp_path: Path) -> None:
-    source = str(Path(__file__).resolve().parents[2] / "src")
     program = await asyncio.create_subprocess_exec(
         sys.executable, "-m", "pieria.models.scripted", str(tmp_path / "none.json"),
-        stderr=asyncio.subprocess.PIPE, env={**os.environ, "PYTHONPATH": source},
+        stderr=asyncio.subprocess.PIPE, env={**os.environ, "PYTHONPATH": SOURCE},
     )  # fmt: skip
     _, said = await program.communicate()
     assert program.returncode == 2

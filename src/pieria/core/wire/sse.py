@@ -1,7 +1,7 @@
 """Server-sent events from bytes cut anywhere. Pure; lines end at CR, LF or CRLF and at nothing else.
 
-Splitting is done on bytes and decoding on whole lines, so neither U+2028 in a text nor a character that two reads
-share can do harm.
+Splitting is done on bytes and decoding on whole lines, so neither U+2028 in a text nor a character cut in two
+by a read can do harm.
 """
 
 from __future__ import annotations
