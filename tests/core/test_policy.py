@@ -403,13 +403,13 @@ def test_a_rules_text_is_parsed_or_its_fault_is_named(text, parsed) -> None:
 
 def test_guidance_says_what_to_do_instead() -> None:
     deny, plan = "The same {} is not allowed either. Go on without it, or say what is needed and why.", settings("plan")
-    for tool, facts, given, said in [
+    for tool, facts, applied, said in [
         ("shell", plain("rm x"), settings(deny=("shell(rm)",)), deny.format("command in another spelling")),
         ("edit", touching("edit", path("a")), settings(deny=("edit(a)",)), deny.format("path with another tool")),
         ("shell", plain("ls"), plan, "Use read, grep and glob to find out more, and describe what you would run."),
         ("edit", touching("edit", path("a")), plan, "Describe the change that you would make instead of making it."),
         ("edit", touching("edit", HOOK), settings("full"), "where the shell is allowed, ask git itself."),
     ]:
-        found = rule(tool, facts, given, root=ROOT)
+        found = rule(tool, facts, applied, root=ROOT)
         assert guidance(found, facts).startswith(f"Not allowed ({found.reason}). ")
         assert guidance(found, facts).endswith(said)
