@@ -10,9 +10,9 @@ import msgspec
 from pieria.core.record import Draft, Record, encode
 from pieria.core.values import INLINE_BYTES, SESSION, Blob
 from pieria.store.chain import LINE_BYTES, Chain
-from pieria.store.stow import in_plain_words, parts, stow, to_bytes
+from pieria.store.stow import SURE, in_plain_words, parts, stow, to_bytes
 
-SHORT_BYTES = 64
+SHORT_BYTES = SURE
 """The longest text left inline in a record whose many short ones would not fit into a line."""
 
 

@@ -5,11 +5,12 @@ Invariant: only places declared `Text` are stowed; what is returned encodes, and
 
 from __future__ import annotations
 
+import operator
 import sys
-import typing
 from collections.abc import Callable, Iterator
 from functools import cache
 from math import isfinite
+from typing import TypeVar, get_args
 
 import msgspec
 
@@ -20,12 +21,16 @@ from pieria.core.values import Blob
 PART_BYTES = 160_000
 """Bytes of content in one blob record: JSON may spend six on one, and a line has a limit."""
 
+SURE = 64
+"""An ASCII text of at most this length is never stowed."""
+
 Keep = Callable[[str], str | Blob]
+S = TypeVar("S", bound=msgspec.Struct)
 
 
 def stow(event: Event, keep: Keep) -> Event:
     """Return the event with each declared text replaced by what `keep` makes of it; itself if nothing changes."""
-    return typing.cast("Event", _walk(event, keep))
+    return _struct(event, keep)
 
 
 def blobs_of(event: msgspec.Struct) -> Iterator[Blob]:
@@ -92,28 +97,32 @@ def _to_bytes_slowly(text: str) -> bytes:
     )
 
 
+def _struct(value: S, keep: Keep) -> S:
+    changes: dict[str, object] | None = None
+    for name in _places(type(value)):
+        old = getattr(value, name)
+        kind = type(old)
+        if old is None or (kind is str and len(old) <= SURE and old.isascii()):
+            continue  # most are
+        new = _walk(old, keep)
+        if new is not old:
+            changes = changes or {}
+            changes[name] = new
+    return value if changes is None else msgspec.structs.replace(value, **changes)
+
+
 def _walk(value: object, keep: Keep) -> object:
     """Reached only through places that may hold a text or a float."""
     if isinstance(value, str):
         return keep(value)
     if isinstance(value, tuple):
         fresh = tuple([_walk(each, keep) for each in value])
-        return value if all(map(_same, value, fresh)) else fresh
+        return value if all(map(operator.is_, value, fresh)) else fresh
     if isinstance(value, float):
         return value if isfinite(value) else _finite(value)
     if isinstance(value, msgspec.Struct):
-        changes = {}
-        for name in _places(type(value)):
-            old = getattr(value, name)
-            new = _walk(old, keep)
-            if new is not old:
-                changes[name] = new
-        return msgspec.structs.replace(value, **changes) if changes else value
+        return _struct(value, keep)
     return value
-
-
-def _same(old: object, new: object) -> bool:
-    return old is new
 
 
 def _finite(value: float) -> float:
@@ -144,7 +153,7 @@ def _places(cls: type[msgspec.Struct]) -> tuple[str, ...]:
 def _leads_on(hint: object) -> bool:
     if hint is float or hint is Blob:
         return True
-    if arguments := typing.get_args(hint):
+    if arguments := get_args(hint):
         return any(map(_leads_on, arguments))
     if isinstance(hint, type) and issubclass(hint, msgspec.Struct):
         return bool(_places(hint))
