@@ -32,7 +32,9 @@ def _on_call(state: State, record: Record, id: CallId, change: Callable[[CallSta
     agent = state.agents.get(AgentId(record.agent))
     if agent is None or agent.turn is None:
         return state
-    entries = tuple(change(entry) if entry.call.id == id else entry for entry in agent.turn.calls)
+    entries = tuple(
+        change(entry) if entry.call.id == id and entry.phase != "closed" else entry for entry in agent.turn.calls
+    )
     if entries == agent.turn.calls:
         return state
     agent = replace(agent, turn=replace(agent.turn, calls=entries))
@@ -82,12 +84,12 @@ def _answered(state: State, record: Record, data: ApprovalAnswered) -> State:
     if agent is None or agent.turn is None:
         return state
     granted = asked.action if data.answer == "allow" else ""
-    phase = "asked" if data.answer == "allow" else "denied"
+    refused = data.answer != "allow" and data.by == "person"  # what policy does not allow it rules on again
 
     def rule(call: CallState) -> CallState:
         if call.call.id != asked.call:
             return call
-        return replace(call, phase=phase, granted=granted, comment=data.comment or data.by)
+        return replace(call, phase="denied" if refused else "asked", granted=granted, comment=data.comment)
 
     turn = replace(agent.turn, calls=tuple(rule(call) for call in agent.turn.calls))
     return with_agent(state, asked.agent, replace(agent, turn=turn))
@@ -184,7 +186,7 @@ def _advance(state: State, id: AgentId, entry: CallState) -> tuple[Effect, ...]:
         case "held":
             return _rule_again(state, id, entry)
         case "denied":
-            comment = f" They said: {entry.comment}" if entry.comment not in ("person", "policy") else ""
+            comment = f" They said: {entry.comment}" if entry.comment else ""
             text = f"Not run: the person refused this call.{comment} Do not try it again in another form; ask or go on."
             return (_refuse(id, entry, "person", text),)
         case "running" | "closed":
@@ -196,13 +198,13 @@ def _rule(state: State, id: AgentId, entry: CallState) -> Effect:
     assert facts is not None
     if facts.error:
         return _refuse(id, entry, "error", facts.error)
+    ruled = policy.rule(entry.call.name, facts, state.settings, root=state.agents[id].added.root)
+    if ruled.ruling == "deny":  # also what was allowed under older settings and never began
+        return _refuse(id, entry, ruled.by, policy.guidance(ruled, facts))
     if entry.granted and facts.action == entry.granted:
         return StartTool(id, entry.call.id, Ruling("approval", entry.approval or ""))
-    ruled = policy.rule(entry.call.name, facts, state.settings, root=state.agents[id].added.root)
     if ruled.ruling == "allow":
         return StartTool(id, entry.call.id, Ruling(ruled.by, ruled.reason))
-    if ruled.ruling == "deny":
-        return _refuse(id, entry, ruled.by, policy.guidance(ruled, facts))
     why = "what was approved has changed; asked again" if entry.granted else ruled.reason
     return Write(Draft(id, ApprovalRequested(entry.call.id, facts.action, why)))
 

@@ -65,12 +65,15 @@ def decide(state: State) -> tuple[Effect, ...]:
     return tuple(effects)
 
 
-def steps_left(state: State) -> int | None:
-    """How many model calls may still begin under this run's caps; None means any number."""
-    if state.out_of_time:
-        return 0
+def is_over(state: State) -> bool:
+    """Whether this run's time or tokens are used up: then no model call begins, not even another attempt."""
     tokens = state.settings.max_tokens
-    if tokens is not None and state.tokens - state.tokens_before >= tokens:
+    return state.out_of_time or (tokens is not None and state.tokens - state.tokens_before >= tokens)
+
+
+def steps_left(state: State) -> int | None:
+    """How many steps may still begin under this run's caps; None means any number."""
+    if is_over(state):
         return 0
     steps = state.settings.max_steps
     return None if steps is None else max(0, steps - (state.steps - state.steps_before))

@@ -77,7 +77,9 @@ def _question(state: State, asked: Approval) -> list[Question]:
 
 
 def is_resting(state: State) -> bool:
-    """Whether core has nothing to start and knows of nothing in flight."""
+    """Whether core has nothing to start and knows of nothing in flight. A deadline's timer keeps nobody busy."""
+    if any(timer.purpose != "deadline" for timer in state.timers.values()):
+        return False
     for agent in state.agents.values():
         turn = agent.turn
         if turn is None:
