@@ -98,7 +98,7 @@ def contents(folder: Path) -> dict[str, tuple[bytes, int, int]]:
         for name in names:
             path = Path(place) / name
             status = path.lstat()
-            data = os.readlink(path).encode() if path.is_symlink() else path.read_bytes()
+            data = bytes(path.readlink()) if path.is_symlink() else path.read_bytes()
             found[str(path.relative_to(folder))] = (data, stat.S_IMODE(status.st_mode), status.st_nlink)
     return found
 

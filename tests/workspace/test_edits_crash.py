@@ -277,4 +277,4 @@ def test_a_big_file_killed_at_some_moment_is_old_or_new(tmp_path: Path, linked: 
                 child.kill()
         outcome = recover(Disk(), EDIT, [change(path, old, new)])
         assert path.read_bytes() == (new if outcome.status == "done" else old)
-        assert sorted(os.listdir(place)) == (["big", "twin"] if linked else ["big"])
+        assert sorted(one.name for one in place.iterdir()) == (["big", "twin"] if linked else ["big"])

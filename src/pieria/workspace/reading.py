@@ -11,6 +11,7 @@ from pieria.core.ports import FileImage, FileProblem
 
 CHUNK = 1 << 20
 ATTEMPTS = 3
+TICK_NS = 50_000_000
 FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
 
 NOT_A_FILE = "not a file"
@@ -39,11 +40,12 @@ def _attempt(real: str, limit: int) -> FileImage | None:
             raise FileProblem("too_big", _too_big(real, before.st_size, limit))
         data = _all(fd, limit + 1)
         after = os.fstat(fd)
+        steady = _is_old(before) or _all(fd, limit + 1, again=True) == data
     except OSError as error:
         raise problem(error, real) from error
     finally:
         os.close(fd)
-    if _moment(before) != _moment(after) or (before.st_size and len(data) != before.st_size):
+    if not steady or _moment(before) != _moment(after) or (before.st_size and len(data) != before.st_size):
         return None
     if len(data) > limit:
         raise FileProblem("too_big", _too_big(real, len(data), limit))
@@ -54,7 +56,16 @@ def _moment(status: os.stat_result) -> tuple[int, int, int]:
     return status.st_size, status.st_mtime_ns, status.st_ctime_ns
 
 
-def _all(fd: int, most: int) -> bytes:
+def _is_old(status: os.stat_result) -> bool:
+    """Whether a change during the reading must show in the times: they move in ticks."""
+    import time
+
+    return time.time_ns() - max(status.st_mtime_ns, status.st_ctime_ns) > TICK_NS
+
+
+def _all(fd: int, most: int, *, again: bool = False) -> bytes:
+    if again:
+        os.lseek(fd, 0, os.SEEK_SET)
     parts = []
     while most > 0 and (part := os.read(fd, min(CHUNK, most))):
         parts.append(part)
