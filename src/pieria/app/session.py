@@ -90,13 +90,14 @@ class Session(msgspec.Struct):
 
     async def close(self, outcome: Outcome) -> None:
         """Record the outcome, make everything durable and let go."""
-        await self.loop.close()
         closed = SessionClosed(outcome.status, outcome.exit_code, outcome.reason)
         try:
             self.loop.writer.configure([Draft(SESSION, closed)])
         except PieriaError as problem:
             self.front.notice(f"{problem}")
         try:
+            await self.log.synced(self.loop.state.seq)
+            await self.loop.close()
             await self.log.close()
         except PieriaError as problem:
             self.front.notice(f"{problem}")
@@ -244,4 +245,5 @@ def _session(id: str, log: Log, state: State, bodies: Bodies, setup: Setup, fron
         world, state, bodies, on_record=front.record, on_progress=front.progress,
         on_pause=lambda problem: front.notice(f"{problem}" + (f"\nhint: {problem.hint}" if problem.hint else "")),
     )  # fmt: skip
+    log.on_durable(loop.tidy)
     return Session(id, log, loop, front)

@@ -65,7 +65,7 @@ def read_prompt(words: str | None, file: str | None) -> str | None:
 
 def _read_file(file: str) -> bytes:
     try:
-        with open(file, "rb") as source:  # noqa: PTH123  (pathlib costs start-up time)
+        with open(file, "rb") as source:
             return source.read(MOST_PROMPT_BYTES + 1)
     except (OSError, ValueError) as problem:
         why = problem.strerror if isinstance(problem, OSError) else str(problem)

@@ -1,4 +1,4 @@
-"""What the core's effects need from the world, as protocols. Adapters implement them; only runtime/perform calls them."""
+"""What the core's effects need from the world, as protocols. Adapters implement them; runtime/perform calls them."""
 
 from __future__ import annotations
 
@@ -134,6 +134,10 @@ class Processes(Protocol):
 
     async def wait(self, spawned: Spawned) -> Ended:
         """Wait for the end; the same for commands of this process and for ones re-attached after a restart."""
+        ...
+
+    def forget(self, job: str) -> None:
+        """Remove what a command left: its result is recorded and durable."""
         ...
 
     async def stop(self, spawned: Spawned) -> None:

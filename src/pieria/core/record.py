@@ -88,7 +88,7 @@ def _record_class(row: Row) -> type[Record]:
 ROWS: dict[str, Row] = {row.name: row for row in TABLE}
 ROW_OF: dict[type[Event], Row] = {row.cls: row for row in TABLE}
 CLASSES: dict[type[Event], type[Record]] = {row.cls: _record_class(row) for row in TABLE}
-_DECODER: msgspec.json.Decoder[Record] = msgspec.json.Decoder(Union[tuple(CLASSES.values())])
+_DECODER: msgspec.json.Decoder[Record] = msgspec.json.Decoder(Union[tuple(CLASSES.values())])  # noqa: UP007  (made at run time)
 _ENVELOPE = msgspec.json.Decoder(Envelope)
 _ENCODE = msgspec.json.Encoder().encode
 

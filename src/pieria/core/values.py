@@ -100,7 +100,7 @@ class TouchedPath(Value, frozen=True, gc=False):
 class Examined(Value, frozen=True, gc=False):
     """Everything policy rules on. `error` non-empty: the call can't run, and that text is its result.
 
-    `command` is the shell text with secrets still masked; `words` its plain words, or None when it has any shell syntax.
+    `command` is the shell text with secrets still masked; `words` its plain words, None when it has shell syntax.
     `action` is the sha256 of the exact action with its pre-images: an approval is bound to it.
     """
 

@@ -24,9 +24,8 @@ def json_line(record: Record) -> bytes:
         "seq": record.seq, "epoch": record.epoch, "time": record.time, "agent": record.agent, "n": record.n,
         "type": type_name(record), "v": record.v,
     }  # fmt: skip
-    for name, value in (("op", record.op), ("cause", record.cause), ("basis", record.basis)):
-        if value is not None:
-            out[name] = value
+    cited = {"op": record.op, "cause": record.cause, "basis": record.basis}
+    out |= {name: value for name, value in cited.items() if value is not None}
     out["data"] = record.data.raw if isinstance(record.data, UnknownData) else record.data
     return _ENCODE(out) + b"\n"
 
@@ -80,10 +79,8 @@ class LinePrinter:
             case StepFinished(calls=calls, text=text):
                 self._calls.update({call.id: f"{call.name} {shorten(call.arguments)}" for call in calls})
                 return one_line(text) if calls and isinstance(text, str) and text.strip() else ""
-            case CallExamined(call=call, facts=facts) if facts.command or facts.paths:
-                name = self._calls.get(call, "").split(" ", 1)[0]
-                places = ", ".join(path.given for path in facts.paths)
-                self._calls[call] = f"{name} {shorten(facts.command or places)}"
+            case CallExamined(call=call, facts=facts) if facts.command:
+                self._calls[call] = f"shell {shorten(facts.command)}"
                 return ""
             case ToolFinished(call=call, error=error, details=details):
                 code = f" → exit {details.exit_code}" if details.exit_code is not None else ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import Callable, Coroutine, Sequence
 
 from pieria.core.commands import Command, Rejected, accept
@@ -23,6 +24,7 @@ from pieria.runtime.world import World
 
 MOST_ROUNDS = 10_000
 RETRY_WRITE_S = 0.5
+TIDY_AFTER_S = 0.02
 
 
 class Writer:
@@ -121,6 +123,7 @@ class Loop:
         self._running: dict[OpId, asyncio.Task[None]] = {}
         self._looking: dict[CallId, asyncio.Task[None]] = {}
         self._stopping: dict[OpId, str] = {}
+        self._spent: deque[tuple[int, str]] = deque()
 
     @property
     def state(self) -> State:
@@ -220,7 +223,19 @@ class Loop:
             outcome = outcomes.lost(id, op, reason, self._partial_of(id))
         self._running.pop(op, None)
         self._stopping.pop(op, None)
+        entry = self._running_call(id, op)
         self._finish(outcome)
+        if entry is not None and entry.spawned is not None:
+            self._spent.append((self.state.seq, entry.spawned.job))
+
+    def tidy(self, _durable: int) -> None:
+        """Remove what commands left beside the log, once results are durable; not while a turn waits for us."""
+        if self._spent and self._spent[0][0] <= self.log.durable:
+            asyncio.get_running_loop().call_later(TIDY_AFTER_S, self._forget_spent)
+
+    def _forget_spent(self) -> None:
+        while self._spent and self._spent[0][0] <= self.log.durable:
+            self.performer.forget(self._spent.popleft()[1])
 
     def _finish(self, outcome: Outcome) -> None:
         if self.writer.close(outcome):
@@ -238,16 +253,16 @@ class Loop:
         async def look() -> None:
             draft = await asyncio.to_thread(self.performer.examine, effect.agent, agent, entry, tools)
             self._looking.pop(effect.call, None)
-            current = self._entry(effect.agent, effect.call)
-            self._finish([draft] if current.phase == "asked" else [])
+            turn = self.state.agents[effect.agent].turn
+            waits = turn is not None and any(c.call.id == effect.call and c.phase == "asked" for c in turn.calls)
+            self._finish([draft] if waits else [])
 
         self._looking[effect.call] = asyncio.create_task(look())
         return None
 
     def _stop(self, effect: Stop) -> None:
         self._stopping[effect.op] = effect.reason
-        agent = self.state.agents[effect.agent]
-        entry = next((call for call in agent.turn.calls if call.op == effect.op), None) if agent.turn else None
+        entry = self._running_call(effect.agent, effect.op)
         if entry is not None:
             self._looking[CallId(f"stop {effect.op}")] = asyncio.create_task(self._stop_command(effect, entry))
         elif effect.op in self._running:
@@ -277,6 +292,11 @@ class Loop:
         assert turn is not None
         return next(entry for entry in turn.calls if entry.call.id == call)
 
+    def _running_call(self, id: AgentId, op: OpId) -> CallState | None:
+        agent = self.state.agents.get(id)
+        calls = agent.turn.calls if agent and agent.turn else ()
+        return next((entry for entry in calls if entry.op == op and entry.phase == "running"), None)
+
     def tools_of(self, id: AgentId) -> perform.Tools:
         """The tools of an agent, which know what it knows of files."""
         return self.performer.tools_of(id, lambda path: self.state.agents[id].known.get(path))  # noqa: PLW0108  (late)
@@ -297,6 +317,7 @@ class Loop:
         for job in jobs:
             job.cancel()
         await asyncio.gather(*jobs, return_exceptions=True)
+        self._forget_spent()
         await self.performer.close()
 
 

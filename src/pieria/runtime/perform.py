@@ -138,7 +138,12 @@ class Performer:
         assert entry.facts is not None
         tool = tools[entry.call.name]
         intent = ToolStarted(
-            effect.call, entry.call.name, tool.spec.version, entry.examined, effect.ruling, contained=False
+            effect.call,
+            entry.call.name,
+            tool.spec.version,
+            entry.examined,
+            effect.ruling,
+            contained=False if entry.facts.access == "shell" else None,
         )
         draft = Draft(effect.agent, intent)
         if entry.facts.access == "shell":
@@ -176,6 +181,10 @@ class Performer:
     def respawn(self, id: AgentId, entry: CallState, tools: Mapping[str, Tool]) -> Prepared:
         """Prepare a command again that provably never ran: a new supervisor under the same operation."""
         return self._prepare_command(id, entry, tools[entry.call.name], None)
+
+    def forget(self, job: str) -> None:
+        """Drop what a command left beside the log: its result is durable."""
+        self._world.processes.forget(job)
 
     async def collect(self, entry: CallState) -> Ended:
         """Attach to a command of a dead process, or collect what it left."""

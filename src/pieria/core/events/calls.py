@@ -48,14 +48,17 @@ class ApprovalAnswered(Event, frozen=True, gc=False):
 
 
 class ToolStarted(Event, frozen=True, gc=False):
-    """The call begins: nothing it does happens before this is durable. `examined` is the seq of its call.examined."""
+    """The call begins: nothing it does happens before this is durable. `examined` is the seq of its call.examined.
+
+    `contained` is told for commands: whether the operating system holds them in.
+    """
 
     call: CallId
     tool: str
     version: int
     examined: int
     ruling: Ruling
-    contained: bool = False
+    contained: bool | None = None
 
 
 class ToolSpawned(Event, frozen=True, gc=False):

@@ -129,9 +129,7 @@ class BlobStored(Event, frozen=True, gc=False):
 
 TABLE = (
     Row("session.created", SessionCreated, ("log",), "nothing to do: a log without it is no log"),
-    Row(
-        "session.opened", SessionOpened, ("recovery",), "one without session.closed counts as an unclean end"
-    ),
+    Row("session.opened", SessionOpened, ("recovery",), "one without session.closed counts as an unclean end"),
     Row("settings.applied", SettingsApplied, ("accept",), "the next opening applies its own"),
     Row("agent.added", AgentAdded, ("accept",), "the agent is back with all its state"),
     Row("project.observed", ProjectObserved, ("accept",), "taken again only if it was not recorded"),
