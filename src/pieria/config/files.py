@@ -42,7 +42,7 @@ def _toml(path: str, data: bytes) -> tuple[str, dict[str, Any]]:
     import tomllib
 
     try:
-        text = data.decode("utf-8-sig")
+        text = data.removeprefix(b"\xef\xbb\xbf").decode("utf-8")
     except UnicodeDecodeError as problem:
         line = data.count(b"\n", 0, problem.start) + 1
         raise UsageError(f"{path}:{line}: this line is not UTF-8", hint="save the file as UTF-8") from problem

@@ -176,7 +176,7 @@ def _notice(path: str, standing: trust.Standing) -> str:
 
 def _merge(sources: list[Source]) -> tuple[dict[str, Checked], dict[str, str]]:
     values: dict[str, Checked] = {}
-    origins: dict[str, str] = msgspec.field(default_factory=dict)
+    origins: dict[str, str] = {}
     for source in sources:
         for key, value in source.values.items():
             if key in ADDED_UP and isinstance(value, tuple):

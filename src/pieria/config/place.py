@@ -159,4 +159,4 @@ def _add(path: str, root: str, files: list[Instruction], notes: list[str]) -> No
         data = data[: data.rfind(b"\n") + 1] or data
         notes.append(f"{path} is cut after {len(data)} bytes: at most {INSTRUCTION_BYTES // 1024} KB are read")
         data += b"\n[The rest of this file was left out: it is too long.]\n"
-    files.append(Instruction(path=path, text=data.decode("utf-8-sig", "replace")))
+    files.append(Instruction(path=path, text=data.removeprefix(b"\xef\xbb\xbf").decode("utf-8", "replace")))
