@@ -9,8 +9,10 @@ import msgspec
 from pieria.core.record import TAIL_BYTES, BadLine, Envelope, Record, UnknownData, chain_hash, decode
 
 HASH_FIELD = b',"hash":"'
-START = b'{"seq":'
-"""How a record begins. It can't stand inside another one: there its quotes would be escaped."""
+START, SECOND = b'{"seq":', b',"prev":"'
+"""How a record begins. Inside another one it can't stand in a text (its quotes would be escaped), and no value has both
+fields one after the other.
+"""
 
 _ENVELOPE = msgspec.json.Decoder(Envelope)
 
@@ -30,13 +32,23 @@ def read(line: bytes) -> Record | None:
 
 def pieces(line: bytes) -> Iterator[tuple[int, int, bytes]]:
     """Split a line in which several records stand: start, end, and bytes with a newline of their own."""
-    start = line.find(START)
+    start = _find_start(line, 0)
     while start >= 0:
-        following = line.find(START, start + 1)
+        following = _find_start(line, start + 1)
         end = following if following >= 0 else len(line)
         piece = line[start:end]
         yield start, end, piece if following < 0 else piece + b"\n"
         start = following
+
+
+def _find_start(line: bytes, at: int) -> int:
+    while (at := line.find(START, at)) >= 0:
+        digits = at + len(START)
+        comma = line.find(b",", digits, digits + 20)
+        if comma > digits and line[digits:comma].isdigit() and line.startswith(SECOND, comma):
+            return at
+        at += 1
+    return -1
 
 
 def _untyped(line: bytes) -> Record | None:

@@ -86,8 +86,12 @@ class Scan:
             self.unclean_ends += 1
 
     def _covered(self, at: int, seq: int) -> bool:
-        """Whether a sound record after `at` says that `seq` was durable once."""
-        return any(record.durable >= seq for _, _, record in self._candidates(at))
+        """Whether a sound record after `at` says that `seq` was durable once, or that what stands before it was other."""
+        before = self.chain.prev
+        return any(
+            record.durable >= seq or (record.seq == seq == record.durable + 1 and record.prev != before)
+            for _, _, record in self._candidates(at)
+        )
 
     def _candidates(self, at: int) -> Iterator[tuple[int, int, Record]]:
         """Yield what is sound by itself after a bad place, with its bytes' start and end."""

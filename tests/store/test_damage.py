@@ -1,0 +1,198 @@
+"""Damage to what was durable: never accepted, never cut, all that is sound stays readable, and the gap is named."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+
+from pieria.core.errors import PieriaError
+from pieria.core.record import decode, type_name
+from pieria.store.scan import Gap
+from pieria.store.verify import verify
+from tests.store.scenario import closed, let_go, lines_of, open_all, prompt, resealed, write_session
+
+MIDDLE = 9
+
+
+def offsets(lines: list[bytes]) -> list[int]:
+    return [sum(map(len, lines[:count])) for count in range(len(lines) + 1)]
+
+
+def check(path: Path, lines: list[bytes], gaps: list[Gap] | None, seqs: list[int]) -> None:
+    """Expect these gaps and these readable records, a log that can't be written, and a file as it was."""
+    data = b"".join(lines)
+    path.write_bytes(data)
+    before = set(path.parent.iterdir())
+    opening, found = open_all(path)
+    assert opening.log is None
+    assert opening.torn is None
+    assert "damaged" in opening.read_only_reason
+    if gaps is not None:
+        assert list(opening.gaps) == gaps
+    assert [record.seq for record in found] == seqs
+    let_go(opening)
+    assert not verify(str(path)).ok
+    assert (path.read_bytes(), set(path.parent.iterdir())) == (data, before)
+
+
+async def test_thirty_bytes_cut_out_of_a_record_hide_that_record_alone(tmp_path: Path):
+    path = await write_session(tmp_path)
+    lines = lines_of(path)
+    at = offsets(lines)[MIDDLE]
+    lines[MIDDLE] = lines[MIDDLE][:60] + lines[MIDDLE][90:]
+    gap = Gap(at, at + len(lines[MIDDLE]), MIDDLE, MIDDLE + 1)
+    check(path, lines, [gap], [seq for seq in range(len(lines)) if seq != MIDDLE])
+
+
+async def test_a_missing_record_is_named_and_order_comes_from_the_sequence(tmp_path: Path):
+    path = await write_session(tmp_path)
+    lines = lines_of(path)
+    at = offsets(lines)[MIDDLE]
+    seqs = [seq for seq in range(len(lines)) if seq not in {MIDDLE, MIDDLE + 1}]
+    del lines[MIDDLE : MIDDLE + 2]
+    check(path, lines, [Gap(at, at, MIDDLE, MIDDLE + 2)], seqs)
+
+
+async def test_fused_lines_are_split_and_read_but_not_accepted(tmp_path: Path):
+    path = await write_session(tmp_path)
+    lines = lines_of(path)
+    seqs = list(range(len(lines)))
+    lines[MIDDLE] = lines[MIDDLE][:-1]
+    check(path, lines, None, seqs)
+    lines[MIDDLE - 1] = lines[MIDDLE - 1][:-1]
+    check(path, lines, None, seqs)
+    lines[MIDDLE] = lines[MIDDLE][:70]
+    check(path, lines, None, [seq for seq in seqs if seq != MIDDLE])
+
+
+async def test_a_missing_first_record_leaves_the_rest_readable(tmp_path: Path):
+    path = await write_session(tmp_path)
+    lines = lines_of(path)
+    check(path, lines[1:], [Gap(0, 0, 0, 1)], list(range(1, len(lines))))
+
+
+async def test_two_damaged_places_and_a_cut_end_are_three_gaps(tmp_path: Path):
+    path = await write_session(tmp_path)
+    lines = lines_of(path)
+    starts = offsets(lines)
+    last = len(lines) - 1
+    lines[4] = b"?" * (len(lines[4]) - 1) + b"\n"
+    lines[8] = b"\0" * len(lines[8])
+    lines[last] = lines[last][:-5]
+    gaps = [
+        Gap(starts[4], starts[5], 4, 5),
+        Gap(starts[8], starts[9], 8, 9),
+        Gap(starts[last], starts[last + 1] - 5, last, None),
+    ]
+    check(path, lines, gaps, [seq for seq in range(last) if seq not in {4, 8}])
+
+
+async def test_contents_around_damage_are_still_found(tmp_path: Path):
+    path = await write_session(tmp_path)
+    lines = lines_of(path)
+    lines[MIDDLE] = lines[MIDDLE][:60] + b"\n"
+    path.write_bytes(b"".join(lines))
+    opening, found = open_all(path)
+    (long,) = [record.data.text for record in found if type_name(record) == "tool.finished" and record.seq > MIDDLE]
+    assert opening.texts.text(long) == "long " * 900
+    let_go(opening)
+
+
+MUTATIONS = ["flip", "delete", "swap", "duplicate", "glue", "forge", "renumber", "hash", "insert"]
+
+
+def mutated(lines: list[bytes], kind: str, place: int, chance: random.Random) -> list[bytes]:
+    lines = lines.copy()
+    line = bytearray(lines[place])
+    match kind:
+        case "flip":
+            line[chance.randrange(len(line))] ^= 1 << chance.randrange(8)
+            lines[place] = bytes(line)
+        case "delete":
+            del lines[place]
+        case "swap":
+            lines[place], lines[place + 1] = lines[place + 1], lines[place]
+        case "duplicate":
+            lines.insert(place, lines[chance.randrange(place + 1)])
+        case "glue":
+            lines[place] = lines[place][:-1]
+        case "forge":
+            lines[place] = resealed(lines[place].replace(b'"epoch":1', b'"epoch":2'))
+        case "renumber":
+            lines[place] = resealed(lines[place].replace(b'"n":', b'"n":1'))
+        case "hash":
+            lines[place] = lines[place].replace(b',"hash":"', b',"hasi":"')
+        case "insert":
+            lines.insert(place, b"\0" * chance.randrange(1, 9000) + b"\n")
+    return lines
+
+
+@pytest.mark.parametrize("kind", MUTATIONS)
+async def test_no_change_to_what_was_durable_is_accepted(tmp_path: Path, kind: str):
+    path = await write_session(tmp_path, turns=1)
+    whole = lines_of(path)
+    report = verify(str(path))
+    assert report.ok
+    chance = random.Random(kind)
+    durable = len(whole) - 1  # the last record says so of those before it
+    for place in range(durable):
+        for _ in range(12 if kind == "flip" else 1):
+            lines = mutated(whole, kind, place, chance)
+            path.write_bytes(b"".join(lines))
+            found = verify(str(path))
+            assert not found.ok, (kind, place)
+            opening, records = open_all(path)
+            assert opening.log is None
+            sound = {repr(decode(line)) for line in whole}
+            assert {repr(record) for record in records} <= sound or kind in {"forge", "renumber"}
+            let_go(opening)
+            assert path.read_bytes() == b"".join(lines)
+
+
+@pytest.mark.parametrize("kind", ["flip", "delete", "swap", "duplicate", "glue", "hash"])
+async def test_a_change_to_the_unacknowledged_end_costs_the_end_at_most(tmp_path: Path, kind: str):
+    path = await write_session(tmp_path, turns=1)
+    opening, _ = open_all(path)
+    opening.log.append([prompt("never"), prompt("acknowledged"), closed()])
+    opening.log.drop()
+    whole = lines_of(path)
+    chance = random.Random(kind)
+    lines = mutated(whole, kind, len(whole) - 2, chance)
+    path.write_bytes(b"".join(lines))
+    opening, found = open_all(path)
+    assert opening.log is not None
+    assert opening.torn is not None
+    kept = len(found)
+    assert kept >= len(whole) - 2
+    assert path.read_bytes() + Path(opening.torn.copy).read_bytes() == b"".join(lines)
+    opening.log.drop()
+
+
+@pytest.mark.parametrize("seed", range(60))
+async def test_whatever_the_bytes_opening_never_ends_in_a_traceback(tmp_path: Path, seed: int):
+    path = await write_session(tmp_path, turns=1)
+    chance = random.Random(seed)
+    data = bytearray(path.read_bytes())
+    for _ in range(chance.randrange(1, 40)):
+        at = chance.randrange(len(data))
+        match chance.randrange(4):
+            case 0:
+                data[at] = chance.randrange(256)
+            case 1:
+                del data[at : at + chance.randrange(300)]
+            case 2:
+                data[at:at] = chance.randbytes(chance.randrange(300))
+            case _:
+                data[at : at + 200] = b"\0" * 200
+    path.write_bytes(data)
+    durable_prefix = bytes(data)
+    try:
+        opening, _ = open_all(path)
+    except PieriaError as refused:
+        assert refused.hint
+        assert path.read_bytes() == durable_prefix
+        return
+    let_go(opening)
+    verify(str(path))
