@@ -17,7 +17,7 @@ def parsed(*pieces: bytes, limit_bytes: int = 1000, ended: bool = False) -> list
 
 
 STREAM = (
-    '\ufeff: a comment\n\ndata: {"a":"\u2028\u0085é😀"}\r\n\r\nevent: error\rdata:one\rdata:  two\r\r'
+    '\ufeff: a comment\n\ndata: {"a":"\u2028\u0085é😀"}\r\n\r\nevent: error\rdata:one\r\ndata:  two\r\r'
     "id: 7\nretry: 10\ndata\n\nevent: lost\n\ndata: [DONE]\n\n"
 ).encode()  # fmt: skip
 EVENTS = [

@@ -121,6 +121,8 @@ def test_content_comes_as_text_or_as_parts() -> None:
 def test_reasoning_under_two_names_is_kept_once() -> None:
     answer = assembled({"reasoning": "a", "reasoning_content": "a"}, {"reasoning": "b", "reasoning_content": "b"})
     assert (answer.reasoning, answer.reasoning_field) == ("ab", "reasoning_content")
+    later = assembled({"reasoning": "a"}, {"reasoning": "b", "reasoning_content": "b"})
+    assert (later.reasoning, later.reasoning_field) == ("ab", "reasoning")
 
 
 def test_a_character_cut_in_two_is_whole_again() -> None:

@@ -219,6 +219,41 @@ async def test_a_new_connection_that_dies_is_not_tried_again() -> None:
     assert len(served) == 1
 
 
+async def test_a_connection_begun_early_is_new_and_not_tried_again() -> None:
+    served = []
+
+    async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        served.append(await request_of(reader))
+
+    async with talking(talk) as url:
+        model = ChatModel(url)
+        model.connect_early()
+        assert isinstance(await model.stream(body(), lambda _: None), Failure)
+        await model.close()
+    assert len(served) == 1
+
+
+async def test_a_server_hears_at_once_that_nobody_listens_any_more() -> None:
+    heard, began = asyncio.Event(), asyncio.Event()
+
+    async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await request_of(reader)
+        writer.write(b'HTTP/1.1 200 OK\r\n\r\ndata: {"choices":[{"delta":{"content":"a"}}]}\n\n')
+        try:
+            await reader.read(-1)
+        finally:
+            heard.set()
+
+    async with talking(talk) as url:
+        model = ChatModel(url)
+        job = asyncio.create_task(model.stream(body(), lambda _: began.set()))
+        await began.wait()
+        job.cancel()
+        await asyncio.wait([job])
+        await heard.wait()
+        await model.close()
+
+
 async def test_a_connection_begun_early_carries_the_request() -> None:
     server = ScriptedServer(TWO)
     model = ChatModel(await server.start())
@@ -359,7 +394,7 @@ async def test_tls_is_verified_against_the_roots_that_were_named(monkeypatch: py
 
 @pytest.mark.parametrize("status", [b"401 No", b"200 OK"])
 async def test_no_error_holds_the_key_or_a_control_character(status: bytes) -> None:
-    said = f'{{"error":{{"message":"\\u001b[31mbad key \\u202e{KEY}\\u0007 {"x" * 480} {KEY}"}}}}'.encode()
+    said = f'{{"error":{{"message":"\\u001b[31mbad key \\u202e{KEY}\\u0007 {"x" * 455} {KEY}"}}}}'.encode()
     async with talking(sending(b"HTTP/1.1 " + status + b"\r\n\r\n" + said)) as url:
         found = await ask(url)
     assert isinstance(found, Failure)

@@ -180,11 +180,19 @@ def make_tls_context() -> ssl.SSLContext:
     context.set_alpn_protocols(["http/1.1"])
     paths = ssl.get_default_verify_paths()
     named = {paths.openssl_cafile_env, paths.openssl_capath_env} & os.environ.keys()
-    if not named and paths.capath and any(entry.name.endswith(".0") for entry in os.scandir(paths.capath)):
+    if not named and paths.capath and _has_hashed_roots(paths.capath):
         context.load_verify_locations(capath=paths.capath)
     else:
         context.load_default_certs()
     return context
+
+
+def _has_hashed_roots(folder: str) -> bool:
+    """Whether OpenSSL can look roots up in a folder: by the names that c_rehash makes, like 5f618aec.0."""
+    import os
+
+    with os.scandir(folder) as entries:
+        return any(entry.name.endswith(".0") for entry in entries)
 
 
 def _origin(url: Url) -> tuple[bool, str, int]:
