@@ -5,26 +5,21 @@ from __future__ import annotations
 import os
 import sys
 
+from pieria.core.events.session import SettingsApplied
+from pieria.core.leave import leave
 
-def facts(*, root: str, add_dirs: tuple[str, ...], branch: str, head: str, today: str, mode: str) -> str:
-    """Word the place: folder, system, date, git and what commands need."""
+
+def facts(*, root: str, branch: str, head: str, today: str, settings: SettingsApplied) -> str:
+    """Word the place: folder, system, date, git and what may be done unasked."""
     lines = [f"Working folder: {shown(root)}"]
-    lines += [f"Also open to you: {shown(folder)}" for folder in add_dirs]
+    lines += [f"Also open to you: {shown(folder)}" for folder in settings.add_dirs]
     lines.append(f"System: {system_name()}. Date: {today}.")
     if head or branch:
         lines.append(f"Git: branch {branch or '(detached)'}, commit {head[:12] or 'none yet'}.")
     else:
         lines.append("Git: the folder is not in a repository.")
-    lines.append(_LEAVE.get(mode, _LEAVE["edits"]))
+    lines.append(leave(settings))
     return "\n".join(lines)
-
-
-_LEAVE = {
-    "plan": "Leave: reading only. Edits and commands are refused; answer with a plan.",
-    "ask": "Leave: reading is free; each edit and each command needs the person's yes.",
-    "edits": "Leave: edits in the working folder are free; commands need a rule or the person's yes.",
-    "full": "Leave: edits and commands are free. Nothing is sandboxed: be careful with what can't be undone.",
-}
 
 
 def system_name() -> str:

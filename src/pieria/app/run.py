@@ -84,6 +84,7 @@ def run(asked: Run) -> int:
 async def _drive(asked: Run, place: Place) -> int:
     out = _Out(asked)
     session = await _open(asked, place, out.front)
+    out.remember(session.loop.state)
     stopped = _listen(session)
     try:
         for id in asked.approve:
@@ -211,16 +212,23 @@ class _Out:
     def __init__(self, asked: Run) -> None:
         self._asked = asked
         printer: JsonPrinter | LinePrinter | None = None
+        self._lines: LinePrinter | None = None
         if asked.json:
             printer = JsonPrinter(self._write)
         elif not asked.quiet and sys.stderr is not None:
-            printer = LinePrinter(sys.stderr)
+            printer = self._lines = LinePrinter(sys.stderr)
         self.front = Front(
             record=printer.record if printer else _ignore,
             durable=printer.durable if printer else _ignore,
             progress=self._progress,
             notice=_say,
         )
+
+    def remember(self, state: State) -> None:
+        """Name the calls that were open when this process took the session up."""
+        if self._lines is not None:
+            turns = [agent.turn for agent in state.agents.values() if agent.turn]
+            self._lines.remember(entry.call for turn in turns for entry in turn.calls)
 
     def _write(self, data: bytes) -> None:
         """Write whole lines at once: a reader may stop at any of them."""

@@ -204,9 +204,8 @@ def _roster(setup: Setup, head: place.Head) -> list[Draft]:
     protocol, name = binding.split_model(setup.model)
     found = place.instructions(place.repository_root(setup.cwd) or setup.cwd, setup.cwd)
     told = facts.facts(
-        root=setup.root, add_dirs=setup.settings.add_dirs, branch=head.branch, head=head.commit,
-        today=binding.now()[:10], mode=setup.settings.mode,
-    )  # fmt: skip
+        root=setup.root, branch=head.branch, head=head.commit, today=binding.now()[:10], settings=setup.settings
+    )
     notes = "".join(f"\n{note}" for note in found.notes)
     observed = ProjectObserved(setup.root, told + notes, found.files, head.commit, head.branch)
     added = AgentAdded(

@@ -17,6 +17,7 @@ from pieria.core.events.session import (
     SessionOpened,
     SettingsApplied,
 )
+from pieria.core.leave import leave
 from pieria.core.record import Record
 from pieria.core.state import Agent, State, with_agent
 from pieria.core.values import UserMessage
@@ -27,8 +28,12 @@ def _created(state: State, record: Record, data: SessionCreated) -> State:
 
 
 def _opened(state: State, record: Record, data: SessionOpened) -> State:
-    """A moved project folder moves every agent's root and what it knows of files, and each is told."""
-    state = replace(state, closed=None)
+    """What was looked at and not ruled on is looked at again: the world may have moved while nobody was here.
+
+    A moved project folder moves every agent's root and what it knows of files, and each is told.
+    """
+    agents = {id: _looking_again(agent) for id, agent in state.agents.items()}
+    state = replace(state, closed=None, agents=agents)
     if not data.moved_to:
         return state
     for id, agent in state.agents.items():
@@ -40,14 +45,27 @@ def _opened(state: State, record: Record, data: SessionOpened) -> State:
     return state
 
 
+def _looking_again(agent: Agent) -> Agent:
+    if agent.turn is None or all(call.phase != "examined" for call in agent.turn.calls):
+        return agent
+    calls = tuple(replace(call, phase="asked") if call.phase == "examined" else call for call in agent.turn.calls)
+    return replace(agent, turn=replace(agent.turn, calls=calls))
+
+
 def _moved(path: str, old: str, new: str) -> str:
     return new + path[len(old) :] if path == old or path.startswith(old.rstrip("/") + "/") else path
 
 
 def _settings(state: State, record: Record, data: SettingsApplied) -> State:
-    """New settings start new counts for caps, and wake agents that an earlier cap had stopped."""
+    """New settings start new counts for caps, wake agents that an earlier cap had stopped, and tell of new leave."""
+    words = leave(data)
+    told = () if words == leave(state.settings) else (UserMessage(words, label="leave changed"),)
     agents = {
-        id: replace(agent, stop=None) if agent.stop and agent.stop.reason == "capped" else agent
+        id: replace(
+            agent,
+            stop=None if agent.stop and agent.stop.reason == "capped" else agent.stop,
+            notes=(*agent.notes, *told),
+        )
         for id, agent in state.agents.items()
     }
     return replace(

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from heapq import heappop, heappush
 from typing import TextIO
 
 import msgspec
 
-from pieria.core.events.calls import ApprovalRequested, CallExamined, CallRefused, ToolFinished, ToolInterrupted
+from pieria.core.events.calls import CallExamined, CallRefused, ToolFinished, ToolInterrupted
 from pieria.core.events.model import StepFailed, StepFinished, StepLost
 from pieria.core.events.session import SessionCreated, SessionOpened
 from pieria.core.events.turns import NudgeGiven, TurnFinished
 from pieria.core.record import Record, UnknownData, type_name
-from pieria.core.values import Blob, CallId, Text
+from pieria.core.values import Blob, Call, CallId, Text
 
 _ENCODE = msgspec.json.Encoder().encode
 
@@ -67,6 +67,10 @@ class LinePrinter:
             self._out.write(f"{name}{line}\n")
             self._out.flush()
 
+    def remember(self, calls: Iterable[Call]) -> None:
+        """Calls that an earlier process had begun."""
+        self._calls.update({call.id: call_line(call) for call in calls})
+
     def durable(self, seq: int) -> None:
         """Lines for a person do not wait: they promise nothing."""
 
@@ -77,7 +81,7 @@ class LinePrinter:
             case SessionOpened(torn=torn) if torn is not None:
                 return f"{torn.bytes} bytes of an unfinished record were set aside in {torn.copy}"
             case StepFinished(calls=calls, text=text):
-                self._calls.update({call.id: f"{call.name} {shorten(call.arguments)}" for call in calls})
+                self._calls.update({call.id: call_line(call) for call in calls})
                 return one_line(text) if calls and isinstance(text, str) and text.strip() else ""
             case CallExamined(call=call, facts=facts) if facts.command:
                 self._calls[call] = f"shell {shorten(facts.command)}"
@@ -89,8 +93,6 @@ class LinePrinter:
                 return f"· {self._calls.pop(call, call)} → interrupted ({reason})"
             case CallRefused(call=call, text=text):
                 return f"· {self._calls.pop(call, call)} → not run: {shorten(text)}"
-            case ApprovalRequested(call=call, why=why):
-                return f"? {self._calls.get(call, call)} needs approval ({why}): {record.op}"
             case StepLost(reason=reason, detail=detail):
                 return f"! the answer was lost ({reason}{': ' + detail if detail else ''})"
             case StepFailed(kind=kind, message=message, retry_after_s=wait):
@@ -102,6 +104,17 @@ class LinePrinter:
                 return f"! turn {reason}{': ' + detail if detail else ''}"
             case _:
                 return ""
+
+
+def call_line(call: Call) -> str:
+    """A call as one line: the tool and what it is about, without JSON's clothes."""
+    try:
+        arguments = msgspec.json.decode(call.arguments) if isinstance(call.arguments, str) else {}
+    except (msgspec.DecodeError, ValueError, RecursionError):
+        arguments = {}
+    values = arguments.values() if isinstance(arguments, dict) else ()
+    plain = [str(value) for value in values if isinstance(value, str | int | float)]
+    return f"{call.name} {shorten(' '.join(plain))}".rstrip()
 
 
 def shorten(text: Text, most: int = 100) -> str:
