@@ -36,6 +36,7 @@ from pieria.runtime.recovery import recover
 from pieria.runtime.requests import RECIPE, Bodies
 from pieria.runtime.world import World
 from pieria.store.create import create
+from pieria.store.disk import Disk
 from pieria.store.log import Log
 from pieria.store.open import Opened, open_log
 from pieria.store.paths import new_session_id, session_folder
@@ -103,27 +104,62 @@ class Session(msgspec.Struct):
             self.front.notice(f"{problem}")
 
 
-def begin(setup: Setup, front: Front) -> Session:
+def real_world(id: str, log: Log, setup: Setup) -> World:
+    """Bind a session's ports to this machine."""
+    files = DiskFiles(own_folders=setup.own_folders)
+
+    async def mend() -> None:
+        if log.frozen is not None:
+            await log.rescue()
+
+    return World(
+        log=log,
+        mend=mend,
+        texts=log.texts,
+        files=files,
+        processes=Commands(os.path.join(session_folder(log.path), "jobs"), id, base=setup.environ),
+        secrets=KnownSecrets(setup.secrets),
+        encoders=binding.ENCODERS,
+        model=lambda added: binding.make_model(added, endpoint=setup.endpoint, key=setup.key),
+        tools=binding.agent_tools(files),
+        parse=parse,
+        nearest=lambda name, names: nearest(name, names) or "",
+        now=binding.now,
+        add_dirs=setup.settings.add_dirs,
+    )
+
+
+class Ground(msgspec.Struct, frozen=True):
+    """What a session stands on: this machine, unless a test of crashes brings a world that it can stop and restore."""
+
+    world: Callable[[str, Log, Setup], World] = real_world
+    disk: Disk | None = None
+    clock: Callable[[], int] = time.time_ns
+
+
+def begin(setup: Setup, front: Front, *, ground: Ground | None = None) -> Session:
     """Create a session; its first records are written when this returns, and durable with the first barrier."""
+    ground = ground or Ground()
     id = new_session_id(time.time_ns(), os.urandom(3))
     head = place.head(setup.root)
     created = SessionCreated(
         MAGIC, FORMAT, id, int.from_bytes(os.urandom(4), "big"), __version__, REDUCER, RECIPE,
         facts.system_name(), boot_id(), facts.shown(setup.cwd), repository_identity(setup.root),
     )  # fmt: skip
-    log, record = create(setup.sessions, created, clock=time.time_ns)
+    log, record = create(setup.sessions, created, clock=ground.clock, disk=ground.disk)
     front.record(record)
     state = fold(State(), record)
-    session = _session(id, log, state, Bodies(log.texts), setup, front)
+    session = _session(log, state, Bodies(log.texts), front, world=ground.world(id, log, setup))
     session.loop.writer.configure([_opened(0, None), *_roster(setup, head)])
     return session
 
 
-async def go_on(path: str, setup: Callable[[State], Setup], front: Front) -> Session:
+async def go_on(path: str, setup: Callable[[State], Setup], front: Front, *, ground: Ground | None = None) -> Session:
     """Open an existing session, take up what a dead process left, and let agents go on.
 
     Raises SessionBusy, LogCorrupt, UsageError (its folder is gone) or PieriaError (it can only be read).
     """
+    ground = ground or Ground()
     state = State()
     requests: list[tuple[str, StepStarted]] = []
 
@@ -133,7 +169,7 @@ async def go_on(path: str, setup: Callable[[State], Setup], front: Front) -> Ses
         if isinstance(record.data, StepStarted):
             requests.append((record.agent, record.data))
 
-    opened = open_log(path, clock=time.time_ns, take=take)
+    opened = open_log(path, clock=ground.clock, take=take, disk=ground.disk)
     log = _writable(opened, path)
     try:
         assert state.session is not None
@@ -145,7 +181,7 @@ async def go_on(path: str, setup: Callable[[State], Setup], front: Front) -> Ses
     bodies = Bodies(log.texts)
     for agent, data in requests:
         bodies.note(agent, data.request)
-    session = _session(state.session.session, log, state, bodies, resolved, front)
+    session = _session(log, state, bodies, front, world=ground.world(state.session.session, log, resolved))
     torn = opened.torn
     if torn is not None:
         front.notice(f"{torn.bytes} bytes of a record that never became durable were set aside in {torn.copy}")
@@ -215,29 +251,8 @@ def _roster(setup: Setup, head: place.Head) -> list[Draft]:
     return [Draft(SESSION, event) for event in (setup.settings, observed, added)]
 
 
-def _session(id: str, log: Log, state: State, bodies: Bodies, setup: Setup, front: Front) -> Session:
-    secrets = KnownSecrets(setup.secrets)
-    files = DiskFiles(own_folders=setup.own_folders)
-
-    async def mend() -> None:
-        if log.frozen is not None:
-            await log.rescue()
-
-    world = World(
-        log=log,
-        mend=mend,
-        texts=log.texts,
-        files=files,
-        processes=Commands(os.path.join(session_folder(log.path), "jobs"), id, base=setup.environ),
-        secrets=secrets,
-        encoders=binding.ENCODERS,
-        model=lambda added: binding.make_model(added, endpoint=setup.endpoint, key=setup.key),
-        tools=binding.agent_tools(files),
-        parse=parse,
-        nearest=lambda name, names: nearest(name, names) or "",
-        now=binding.now,
-        add_dirs=setup.settings.add_dirs,
-    )
+def _session(log: Log, state: State, bodies: Bodies, front: Front, *, world: World) -> Session:
+    assert state.session is not None
     log.on_own(front.record)
     log.on_durable(front.durable)
     loop = Loop(
@@ -245,4 +260,4 @@ def _session(id: str, log: Log, state: State, bodies: Bodies, setup: Setup, fron
         on_pause=lambda problem: front.notice(f"{problem}" + (f"\nhint: {problem.hint}" if problem.hint else "")),
     )  # fmt: skip
     log.on_durable(loop.tidy)
-    return Session(id, log, loop, front)
+    return Session(state.session.session, log, loop, front)
