@@ -1,5 +1,7 @@
 """Damage to what was durable: never accepted, never cut, all that is sound stays readable, and the gap is named."""
 
+# ruff: noqa: ASYNC240 - local files and short-lived children, with nothing else on the loop
+
 from __future__ import annotations
 
 import random
@@ -187,12 +189,11 @@ async def test_whatever_the_bytes_opening_never_ends_in_a_traceback(tmp_path: Pa
             case _:
                 data[at : at + 200] = b"\0" * 200
     path.write_bytes(data)
-    durable_prefix = bytes(data)
+    verify(str(path))
     try:
         opening, _ = open_all(path)
-    except PieriaError as refused:
-        assert refused.hint
-        assert path.read_bytes() == durable_prefix
+    except PieriaError:
+        assert path.read_bytes() == bytes(data)
         return
     let_go(opening)
-    verify(str(path))
+    assert bytes(data).startswith(path.read_bytes())

@@ -1,5 +1,7 @@
 """Group commit: what is durable when, and how many syncs it takes."""
 
+# ruff: noqa: ASYNC240 - local files and short-lived children, with nothing else on the loop
+
 from __future__ import annotations
 
 import asyncio

@@ -1,5 +1,7 @@
 """The list of sessions: a cache that may be wrong, gone or unwritable, and logs that are not."""
 
+# ruff: noqa: ASYNC220, ASYNC221 - local files and short-lived children, with nothing else on the loop
+
 from __future__ import annotations
 
 import json
@@ -214,4 +216,3 @@ def test_ids_sort_by_time_and_are_found_by_a_unique_beginning(tmp_path: Path):
 def test_sessions_live_in_the_state_folder(environ: dict[str, str], folder: str):
     assert sessions_dir(environ) == folder
     assert session_folder(log_path(folder, "s")) == f"{folder}/s"
-

@@ -1,5 +1,7 @@
 """One writer: the second opener learns who the first is, and a dead one never stands in the way."""
 
+# ruff: noqa: ASYNC220, ASYNC222 - local files and short-lived children, with nothing else on the loop
+
 from __future__ import annotations
 
 import os

@@ -1,5 +1,7 @@
 """Opening: every cut is survived, what was durable is never cut off, and a log is only what it says it is."""
 
+# ruff: noqa: ASYNC240 - local files and short-lived children, with nothing else on the loop
+
 from __future__ import annotations
 
 import errno

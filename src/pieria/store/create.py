@@ -15,8 +15,9 @@ from pieria.core.values import SESSION
 from pieria.store.chain import Chain
 from pieria.store.disk import Disk, sync_folder
 from pieria.store.faults import LogPaused, unreadable
-from pieria.store.log import Clock, Log
+from pieria.store.log import Log
 from pieria.store.paths import log_path
+from pieria.store.stamp import Clock
 from pieria.store.sync import Barrier
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections import deque
 from collections.abc import Callable, Sequence
-from time import gmtime, strftime
 
 from pieria.core.errors import PieriaError
 from pieria.core.events.session import Mark
@@ -17,10 +16,8 @@ from pieria.store.chain import Chain
 from pieria.store.disk import Disk
 from pieria.store.faults import FULL, LogPaused, paused
 from pieria.store.rescue import rescued
+from pieria.store.stamp import Clock, Stamp
 from pieria.store.sync import Barrier
-
-Clock = Callable[[], int]
-"""Nanoseconds since 1970, like time.time_ns."""
 
 RESERVE_BYTES = 262_144
 
@@ -36,7 +33,7 @@ class Log:
         self.texts = LogTexts(fd, path, offsets=chain.offsets)
         self._fd = fd
         self._chain = chain
-        self._clock = clock
+        self._stamp = Stamp(clock)
         self._disk = disk
         self._barrier = barrier
         self._unsynced: deque[tuple[int, bytes]] = deque()
@@ -45,8 +42,6 @@ class Log:
         self._ragged = False
         self._reserving = False
         self._reserved_to = 0
-        self._second = -1
-        self._second_text = ""
         barrier.when_idle = self._mark
         barrier.on_durable(self._forget)
 
@@ -91,7 +86,7 @@ class Log:
         if barrier.frozen is not None:
             raise barrier.frozen
         chain = self._chain
-        batch = batch_of(drafts, chain, durable=barrier.durable, time=self._time())
+        batch = batch_of(drafts, chain, durable=barrier.durable, time=self._stamp(chain.time))
         if self._ragged:
             self._trim()
         if self._reserving and not outcome:
@@ -215,13 +210,6 @@ class Log:
         start = self._chain.size
         self._reserving = self._disk.reserve(self._fd, start, end - start)
         self._reserved_to = end
-
-    def _time(self) -> str:
-        """Format the clock; a clock that was set back stands still."""
-        second, rest = divmod(self._clock(), 1_000_000_000)
-        if second != self._second:
-            self._second, self._second_text = second, strftime("%Y-%m-%dT%H:%M:%S", gmtime(second))
-        return max(f"{self._second_text}.{rest // 1000:06d}Z", self._chain.time)
 
     def _mark(self) -> None:
         """Carry the watermark to disk after an idle second, unless the last record does that already."""

@@ -22,9 +22,10 @@ from pieria.store.blobs import LogTexts
 from pieria.store.disk import Disk
 from pieria.store.faults import paused, shared_file_system, unreadable
 from pieria.store.lock import lock
-from pieria.store.log import Clock, Log
+from pieria.store.log import Log
 from pieria.store.paths import session_of
 from pieria.store.scan import BUFFER, Gap, Scan
+from pieria.store.stamp import Clock
 from pieria.store.sync import Barrier
 from pieria.store.torn import set_aside, unreported
 
@@ -56,7 +57,7 @@ def open_log(path: str, *, clock: Clock, take: Take, disk: Disk | None = None) -
     """
     disk = disk or Disk()
     fd, denied = _open_file(path)
-    try:
+    with _closed_on_failure(fd):
         lock(fd, path)
         scan = _scanned(fd, path, take)
         _check_header(scan, path)
@@ -67,9 +68,6 @@ def open_log(path: str, *, clock: Clock, take: Take, disk: Disk | None = None) -
                 torn = _cut(fd, path, scan, disk=disk)
             except OSError as problem:
                 reason = str(paused(path, problem, disk=disk, fd=fd))
-    except BaseException:
-        os.close(fd)
-        raise
     texts = LogTexts(fd, path, offsets=scan.chain.offsets)
     log = None
     if not reason:
@@ -84,12 +82,9 @@ def open_log(path: str, *, clock: Clock, take: Take, disk: Disk | None = None) -
 def read_log(path: str, *, take: Take) -> Opened:
     """Read a log without its lock and without changing anything: somebody else may be writing it."""
     fd = _read_only(path)
-    try:
+    with _closed_on_failure(fd):
         scan = _scanned(fd, path, take)
         _check_header(scan, path)
-    except BaseException:
-        os.close(fd)
-        raise
     texts = LogTexts(fd, path, offsets=scan.chain.offsets)
     return _opened(scan, texts, log=None, torn=None, reason=_reason(scan) or "opened for reading")
 
@@ -99,6 +94,17 @@ def opened_file(path: str) -> Iterator[BinaryIO]:
     """Open a log for reading alone, with the errors in words."""
     with open(_read_only(path), "rb", buffering=BUFFER) as file:
         yield file
+
+
+@contextmanager
+def _closed_on_failure(fd: int) -> Iterator[None]:
+    whole = False
+    try:
+        yield
+        whole = True
+    finally:
+        if not whole:
+            os.close(fd)
 
 
 def _opened(scan: Scan, texts: LogTexts, *, log: Log | None, torn: Torn | None, reason: str) -> Opened:

@@ -86,7 +86,7 @@ class Scan:
             self.unclean_ends += 1
 
     def _covered(self, at: int, seq: int) -> bool:
-        """Whether a sound record after `at` says that `seq` was durable once, or that what stands before it was other."""
+        """Whether a sound record after `at` says that `seq` was durable once, or its predecessor another one."""
         before = self.chain.prev
         return any(
             record.durable >= seq or (record.seq == seq == record.durable + 1 and record.prev != before)

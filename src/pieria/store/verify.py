@@ -135,6 +135,7 @@ class _Blobs:
         self._next = (seq + 1, part.sha256)
         if part.part != part.parts - 1:
             return
+        self._next = (-1, "")
         if self._running.hexdigest() != part.sha256 or self._length != part.len:
             self.problems.append(f"record {seq} ends a content that doesn't have its sha256")
         else:
