@@ -62,9 +62,7 @@ def _turn_started(state: State, record: Record, data: TurnStarted) -> State:
     agent = state.agents.get(AgentId(record.agent))
     if agent is None:
         return state
-    return with_agent(
-        state, AgentId(record.agent), replace(agent, turn=Turn(record.seq), last_end="", last_detail="")
-    )
+    return with_agent(state, AgentId(record.agent), replace(agent, turn=Turn(record.seq), last_end="", last_detail=""))
 
 
 def _turn_finished(state: State, record: Record, data: TurnFinished) -> State:
@@ -160,10 +158,8 @@ def flaw_of(data: StepFinished, output_limit: int | None) -> str:
 
 def _step_lost(state: State, record: Record, data: StepLost) -> State:
     def lose(step: Step) -> Step:
-        wait = {"crash": 0.0, "capped": 0.0}.get(data.reason, min(60.0, 0.5 * 2.0**step.attempt))
-        over = data.reason == "interrupted" or (
-            data.reason not in ("crash", "capped") and step.attempt >= MAX_ATTEMPTS
-        )
+        wait = {"crash": 0.0, "capped": 0.0}.get(data.reason, _backoff_s(step.attempt))
+        over = data.reason == "interrupted" or (data.reason not in ("crash", "capped") and step.attempt >= MAX_ATTEMPTS)
         return replace(
             step,
             phase="lost",
@@ -180,9 +176,7 @@ def _step_failed(state: State, record: Record, data: StepFailed) -> State:
     def fail(step: Step) -> Step:
         wait: float | None = None
         if data.kind in RETRIED_KINDS and step.attempt < MAX_ATTEMPTS:
-            wait = (
-                data.retry_after_s if data.retry_after_s is not None else min(60.0, 0.5 * 2.0**step.attempt)
-            )
+            wait = data.retry_after_s if data.retry_after_s is not None else _backoff_s(step.attempt)
         elif data.kind == "bad_answer" and step.attempt < MAX_FLAWS:
             wait = 0.5
         if wait is not None and wait > LONGEST_WAIT_S:
@@ -191,6 +185,10 @@ def _step_failed(state: State, record: Record, data: StepFailed) -> State:
         return replace(step, phase="failed", reason=data.kind, detail=detail, wait_s=wait, partial="")
 
     return _on_step(state, record, fail)
+
+
+def _backoff_s(attempt: int) -> float:
+    return min(60.0, 0.5 * 2.0 ** min(attempt, 9))
 
 
 def _on_step(state: State, record: Record, change: Callable[[Step], Step]) -> State:
@@ -248,9 +246,7 @@ def _decide_after(state: State, id: AgentId, turn: Turn, step: Step) -> tuple[Ef
             return (_write(id, TurnFinished("done", "the answer was cut at the output limit")),)
         case "flawed":
             why = "empty answers" if step.reason == "empty" else f"unusable answers ({step.reason})"
-            return (
-                _write(id, TurnFinished("failed", f"the model gave no answer: {turn.flaws} {why} in a row")),
-            )
+            return (_write(id, TurnFinished("failed", f"the model gave no answer: {turn.flaws} {why} in a row")),)
         case "lost" | "failed":
             return _decide_retry(state, id, turn, step)
 

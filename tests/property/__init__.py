@@ -1,0 +1,1 @@
+"""Laws of the core under random worlds."""

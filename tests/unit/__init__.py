@@ -1,0 +1,1 @@
+"""Each rule of the core as a fact, over values alone."""
