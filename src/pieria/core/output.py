@@ -81,7 +81,7 @@ def _whole_end(data: bytes) -> bytes:
     """Drop a character that the cut left without its end."""
     for back in range(1, min(4, len(data)) + 1):
         byte = data[-back]
-        if byte >= 0xC0:
+        if 0xC0 <= byte < 0xF8:
             need = 2 if byte < 0xE0 else 3 if byte < 0xF0 else 4
             return data[:-back] if back < need else data
         if byte < 0x80:

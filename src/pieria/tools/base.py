@@ -112,6 +112,8 @@ def alike(real: str, root: str) -> list[str]:
         names = os.listdir(folder)
     except OSError:
         return []
-    lowered = {each.lower(): each for each in sorted(names)[:5000]}
-    close = get_close_matches(name.lower(), lowered, n=5, cutoff=0.6)
-    return [shown(os.path.join(folder, lowered[each]), root) for each in close]
+    lowered: dict[str, list[str]] = {}
+    for each in sorted(names)[:5000]:
+        lowered.setdefault(each.lower(), []).append(each)
+    close = [each for key in get_close_matches(name.lower(), lowered, n=5, cutoff=0.6) for each in lowered[key]]
+    return [shown(os.path.join(folder, each), root) for each in close[:5]]

@@ -104,7 +104,7 @@ class Grep(ChangesNothing, StartsNothing):
         except search.OutOfTime:
             page.notes.append(f"stopped after {search.LIMIT_S:.0f} s, so this is not all: narrow path, glob or pattern")
         except (search.Failed, OSError) as problem:
-            return ToolResult(text=f"The search failed: {problem}", error=True)
+            return ToolResult(text=_failure(str(problem)), error=True)
         return ToolResult(text=page.text())
 
 
@@ -130,6 +130,14 @@ def pattern_problem(pattern: str) -> str:
     return ""
 
 
+def _failure(words: str) -> str:
+    from pieria.tools.scan import BAD_PATTERN
+
+    if words.startswith(BAD_PATTERN):
+        return f"The pattern can't be read: {words.removeprefix(BAD_PATTERN)}."
+    return f"The search failed: {words}"
+
+
 def glob_problem(glob: str) -> str:
     from pieria.tools.patterns import PatternError, compiled
 
@@ -138,7 +146,7 @@ def glob_problem(glob: str) -> str:
     try:
         compiled(glob or "*")
     except PatternError as problem:
-        return f"{str(problem).capitalize()}. Use *, **, ?, [abc] and {{a,b}}."
+        return f"{problem}. Use *, **, ?, [abc] and {{a,b}}."
     return ""
 
 

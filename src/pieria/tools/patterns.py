@@ -8,6 +8,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
+NO_BYTE = r"[/\x80-\udc7f\udd00-\U0010ffff]"
+"""What `?` and sets don't match: to git and ripgrep they stand for one byte, and a character may be several."""
+
 
 class PatternError(ValueError):
     """The pattern can't be read; the text says why."""
@@ -24,7 +27,7 @@ def compiled(pattern: str) -> re.Pattern[str]:
     try:
         return re.compile(rf"(?:{alternatives})\Z", re.DOTALL)
     except re.error as problem:
-        raise PatternError(f"the pattern {pattern!r} can't be read: {problem}") from None
+        raise PatternError(f"The pattern {pattern!r} can't be read: {problem}") from None
 
 
 def _unbraced(pattern: str) -> list[str]:
@@ -40,7 +43,7 @@ def _unbraced(pattern: str) -> list[str]:
             start, end = inner
             waiting += [text[:start] + each + text[end + 1 :] for each in text[start + 1 : end].split(",")]
         if len(done) + len(waiting) > 200:
-            raise PatternError("the pattern has too many {a,b} choices")
+            raise PatternError("The pattern has too many {a,b} choices")
     return done
 
 
@@ -82,7 +85,7 @@ def _one(pattern: str, place: int) -> tuple[str, int]:
             end += 1
         return "[^/]*", end
     if each == "?":
-        return "[^/]", place + 1
+        return f"(?!{NO_BYTE}).", place + 1
     if each == "[" and (end := _class_end(pattern, place)) > 0:
         return _class(pattern[place + 1 : end]), end + 1
     if each == "\\" and place + 1 < len(pattern):
@@ -98,10 +101,11 @@ def _class_end(pattern: str, place: int) -> int:
 
 
 def _class(inside: str) -> str:
+    """Return a set of characters; one that excludes some still takes single bytes only."""
     negated = inside[0] in "!^"
     body = inside[1:] if negated else inside
     body = re.sub(r"[\\\[\]^&~|]", r"\\\g<0>", body)
-    return f"(?!/)[{'^' if negated else ''}{body}]"
+    return f"(?!{NO_BYTE})[{'^' if negated else ''}{body}]"
 
 
 # --- .gitignore --------------------------------------------------------------------------------------------------

@@ -128,8 +128,11 @@ def contents(path: bytes, limit: int) -> str | None:
     for mark, codec in ((b"\xff\xfe", "utf-16-le"), (b"\xfe\xff", "utf-16-be")):
         if data.startswith(mark):
             text = data[2:].decode(codec, "replace")
-            return None if "\0" in text else text
-    return None if b"\0" in data else data.removeprefix(b"\xef\xbb\xbf").decode("utf-8", "surrogateescape")
+            return None if "\0" in text else text.replace("\r\n", "\n")
+    if b"\0" in data:
+        return None
+    text = data.removeprefix(b"\xef\xbb\xbf").decode("utf-8", "surrogateescape")
+    return text.replace("\r\n", "\n")
 
 
 def report(name: bytes, text: str, regex: re.Pattern[str], *, context: int, stdout: BinaryIO) -> None:
@@ -137,7 +140,7 @@ def report(name: bytes, text: str, regex: re.Pattern[str], *, context: int, stdo
     lines = text.split("\n")
     if not lines[-1]:
         lines.pop()
-    found = [n for n, line in enumerate(lines) if regex.search(line.removesuffix("\r"))]
+    found = [n for n, line in enumerate(lines) if regex.search(line)]
     if not found:
         return
     path = _said(name.decode("utf-8", "surrogateescape"))

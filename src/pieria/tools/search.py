@@ -2,7 +2,9 @@
 
 What is searched: regular files, hidden ones too, without links, without `.git` and without what .gitignore files say
 (a repository's, down from its top; outside one, those of all folders above). Ignore rules alone decide, also for
-tracked files; other exclude files do not count. A folder that is named is searched even if it is ignored itself.
+tracked files; other exclude files do not count, but ripgrep 13 heeds .rgignore, and braces in .gitignore. A folder that
+is named is searched even if it is ignored itself. In lines with bytes that are no text, or with a carriage return
+inside, `.` and negated sets may match differently; all else is the same.
 Nothing of a repository acts here: no hook, no filter, no config of the programs, and no program from inside it.
 """
 
@@ -202,7 +204,7 @@ def is_common(pattern: str) -> bool:
     other dialects, anchors of a whole text, escapes that differ. What ripgrep then refuses goes to Python too.
     """
     return not re.search(
-        r"\(\?(?!:|P<|i\))|[*+?}]\+|\[[^\]]*(?:\[|&&|--|~~|\|\|)|\\[<>AZzNpPkGKQE0-9]|\(\?P[=>]|\\$|\{,|\\b\{|\\n",
+        r"\(\?(?!:|P<|i\))|[*+?}]\+|\[[^\]]*(?:\[|&&|--|~~|\|\|)|\\[<>ABZzNpPkGKQE0-9]|\(\?P[=>]|\\$|\{,|\\b\{|\\n",
         pattern,
     )
 
