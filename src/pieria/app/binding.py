@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable, Mapping
 
 from pieria.core.errors import UsageError
-from pieria.core.events.session import AgentAdded
 from pieria.core.ports import Encoder, Files, Model, Tool
 from pieria.core.values import AgentId, ToolSpec
 from pieria.models.chat import ChatEncoderV1, ChatModel
@@ -40,13 +39,15 @@ def split_model(name: str) -> tuple[str, str]:
     return "chat", name
 
 
-def make_model(added: AgentAdded, *, endpoint: str, key: str) -> Model:
-    """The adapter for an agent's model."""
-    if added.protocol == "scripted":
+def make_model(protocol: str, *, endpoint: str, key: str) -> Model:
+    """The adapter for an endpoint, its connection begun. Raises UsageError when the endpoint can't be one."""
+    if protocol == "scripted":
         from pieria.models.scripted import ScriptedModel, load_script
 
         return ScriptedModel(load_script(endpoint.removeprefix("scripted:")))
-    return ChatModel(endpoint, key)
+    model = ChatModel(endpoint, key)
+    model.connect_early()
+    return model
 
 
 def now() -> str:

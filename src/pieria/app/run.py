@@ -16,7 +16,7 @@ from pieria.config.dirs import home_dirs
 from pieria.config.load import Config, api_key, resolve
 from pieria.config.secrets import dotenv_secrets, environment_secrets
 from pieria.core import clock
-from pieria.core.commands import AnswerApproval, Interrupt, SubmitPrompt
+from pieria.core.commands import AnswerApproval, GoOn, Interrupt, SubmitPrompt
 from pieria.core.errors import UsageError
 from pieria.core.events.session import SettingsApplied
 from pieria.core.state import State
@@ -93,6 +93,8 @@ async def _drive(asked: Run, place: Place) -> int:
             await session.submit(AnswerApproval(OpId(id), "deny"))
         if asked.prompt is not None:
             await session.submit(SubmitPrompt(_first_agent(session), asked.prompt))
+        else:
+            await _take_up(session)
         wipe(place.keys)
         await session.loop.rest()
     except UsageError:
@@ -163,15 +165,23 @@ def _setup(place: Place, model: str, endpoint: str, folder: str) -> Setup:
         _say("mode full: commands run with your rights, without a sandbox")
     dirs = home_dirs(os.environ)
     return Setup(
-        cwd=place.cwd, root=config.root or place.cwd, model=model, endpoint=endpoint, key=place.key,
+        cwd=place.cwd, root=config.root or place.cwd, model=model, endpoint=endpoint,
         settings=settings, sampling=Sampling(config.temperature, None, config.effort),
         max_output=config.max_output_tokens, secrets=place.secrets, sessions=folder,
         own_folders=(dirs.config, dirs.state), environ=dict(os.environ),
+        port=binding.make_model(binding.split_model(model)[0], endpoint=endpoint, key=place.key),
     )  # fmt: skip
 
 
 def _first_agent(session: Session) -> AgentId:
     return next(iter(session.loop.state.agents))
+
+
+async def _take_up(session: Session) -> None:
+    """Without a new prompt, agents whose last turn ended badly try again."""
+    for id, agent in list(session.loop.state.agents.items()):
+        if agent.turn is None and not agent.unread and agent.last_end not in ("", "done"):
+            await session.submit(GoOn(id))
 
 
 def _listen(session: Session) -> list[int]:

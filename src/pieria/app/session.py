@@ -26,7 +26,7 @@ from pieria.core.events.session import (
     SettingsApplied,
 )
 from pieria.core.fold import fold
-from pieria.core.ports import Progress
+from pieria.core.ports import Model, Progress
 from pieria.core.record import Draft, Record
 from pieria.core.state import State
 from pieria.core.values import SESSION, Sampling
@@ -58,13 +58,12 @@ class Front(msgspec.Struct):
 
 
 class Setup(msgspec.Struct, frozen=True):
-    """Everything that a session is started with, already resolved."""
+    """Everything that a session is started with, already resolved. `port`: the model's adapter, if made already."""
 
     cwd: str
     root: str
     model: str
     endpoint: str
-    key: str
     settings: SettingsApplied
     sampling: Sampling = Sampling()
     max_output: int | None = None
@@ -72,6 +71,7 @@ class Setup(msgspec.Struct, frozen=True):
     sessions: str = ""
     own_folders: tuple[str, ...] = ()
     environ: dict[str, str] = {}
+    port: Model | None = None
 
 
 class Session(msgspec.Struct):
@@ -120,7 +120,7 @@ def real_world(id: str, log: Log, setup: Setup) -> World:
         processes=Commands(os.path.join(session_folder(log.path), "jobs"), id, base=setup.environ),
         secrets=KnownSecrets(setup.secrets),
         encoders=binding.ENCODERS,
-        model=lambda added: binding.make_model(added, endpoint=setup.endpoint, key=setup.key),
+        model=lambda added: setup.port or binding.make_model(added.protocol, endpoint=setup.endpoint, key=""),
         tools=binding.agent_tools(files),
         parse=parse,
         nearest=lambda name, names: nearest(name, names) or "",

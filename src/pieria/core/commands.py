@@ -5,7 +5,7 @@ from __future__ import annotations
 from pieria.core.events.calls import ApprovalAnswered
 from pieria.core.events.row import Event
 from pieria.core.events.session import AgentAdded, ProjectObserved, SessionClosed, SettingsApplied
-from pieria.core.events.turns import InterruptRequested, PromptSubmitted
+from pieria.core.events.turns import InterruptRequested, PromptSubmitted, TurnStarted
 from pieria.core.record import Draft
 from pieria.core.state import State
 from pieria.core.values import PERSON, SESSION, AgentId, OpId, Text, Value
@@ -33,13 +33,19 @@ class Interrupt(Value, frozen=True, gc=False):
     reason: str = ""
 
 
+class GoOn(Value, frozen=True, gc=False):
+    """Take up again what an agent's last turn left unfinished: it failed, was interrupted, or nobody answered."""
+
+    to: AgentId
+
+
 class Configure(Value, frozen=True, gc=False):
     """Settings, roster or place, as composed by the program that opened the session."""
 
     event: SettingsApplied | AgentAdded | ProjectObserved | SessionClosed
 
 
-Command = SubmitPrompt | AnswerApproval | Interrupt | Configure
+Command = SubmitPrompt | AnswerApproval | Interrupt | GoOn | Configure
 
 
 class Rejected(Value, frozen=True, gc=False):
@@ -54,9 +60,7 @@ def accept(state: State, command: Command) -> Draft | Rejected:
     match command:
         case SubmitPrompt(to=to, text=text):
             if to not in state.agents:
-                return Rejected(
-                    f"there is no agent '{to}'", f"agents here: {', '.join(state.agents) or 'none'}"
-                )
+                return Rejected(f"there is no agent '{to}'", f"agents here: {', '.join(state.agents) or 'none'}")
             if isinstance(text, str) and not text.strip():
                 return Rejected("the prompt is empty", "say what to do")
             return Draft(PERSON, PromptSubmitted(to=to, text=text))
@@ -67,6 +71,11 @@ def accept(state: State, command: Command) -> Draft | Rejected:
             return Draft(PERSON, ApprovalAnswered(answer=answer, by="person", comment=comment), op=op)
         case Interrupt(to=to, reason=reason):
             return Draft(PERSON, InterruptRequested(to=to, reason=reason))
+        case GoOn(to=to):
+            agent = state.agents.get(to)
+            if agent is None or agent.turn is not None or agent.last_end in ("", "done"):
+                return Rejected(f"'{to}' left nothing unfinished")
+            return Draft(to, TurnStarted(()))
         case Configure(event=event):
             return _configure(state, event)
 

@@ -21,7 +21,7 @@ class InterruptRequested(Event, frozen=True, gc=False):
 
 
 class TurnStarted(Event, frozen=True, gc=False):
-    """An agent took up its unread inputs, named by their sequence numbers."""
+    """An agent took up its unread inputs, named by their sequence numbers; none: what its last turn left unfinished."""
 
     inputs: tuple[int, ...]
 
@@ -56,7 +56,7 @@ class TimerFired(Event, frozen=True, gc=False):
 TABLE = (
     Row("prompt.submitted", PromptSubmitted, ("accept",), "still unread: a turn opens"),
     Row("interrupt.requested", InterruptRequested, ("accept",), "what it stops is closed by its own row"),
-    Row("turn.started", TurnStarted, ("decide",), "the turn goes on"),
+    Row("turn.started", TurnStarted, ("decide", "accept"), "the turn goes on"),
     Row("turn.finished", TurnFinished, ("decide",), "nothing to do"),
     Row("nudge.given", NudgeGiven, ("decide",), "the next request carries it"),
     Row("timer.set", TimerSet, ("decide",), "overdue: fired now; else waited for", opens=True),
