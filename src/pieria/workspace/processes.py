@@ -171,9 +171,10 @@ class Commands:
 
     def leftover(self) -> tuple[tuple[int, int, bytes], ...]:
         """Return pid, start time and arguments of each live process that commands of this session left behind."""
-        start = f"{environment.MARK}={self._session}.".encode()
-        marked = (process for process in living.everyone() if ending.bears(process.pid, start))
-        return tuple((one.pid, one.start_time, living.command_line(one.pid)) for one in marked)
+        entry = f"{environment.MARK}={self._session}.".encode()
+        marked = (one for one in living.everyone() if ending.bears(one.pid, entry))
+        found = ((one.pid, one.start_time, living.command_line(one.pid)) for one in marked)
+        return tuple(one for one in found if not one[2].startswith(ending.SCRIPT))
 
     async def _watched(self, spawned: Spawned, held: Job, gone: asyncio.Future[None]) -> None:
         """Return when the supervisor is gone; begin the end of its command when it takes or writes too much."""

@@ -55,7 +55,7 @@ busy() {
 watch() {
     trap '' TERM INT HUP QUIT
     slack=0
-    read -r word <&5 && slack=4
+    read -r word <&5 && slack=2
     exec 5<&-
     busy || return
     PATH=/usr/bin:/bin:$PATH
@@ -90,7 +90,7 @@ umask 077
     read -r word <&3
     [ "$word" = go ] || exit 0
     exec >>"$folder/out" 3<&-
-    "$3" -c "$4" "${3##*/}" 2>&1 4<"$folder/command"
+    (exec "$3" -c "$4" "${3##*/}" 2>&1 4<"$folder/command")
     echo $? >"$folder/rc"
 )
 exit 1
@@ -102,9 +102,10 @@ Descriptors: 0 and 2 null, 1 the pid for us, 3 the gate, 5 the watch.
   background one ignores INT and QUIT for good, and so would the command.
 - /proc/self is a link to one's own pid, and `cd -P` the one builtin that reads links; `$$` is the parent's.
 - The traps are set inside, because a subshell resets them. They leave the supervisor alive when its group gets TERM.
+- The command is a subshell of its own: else dash lends it its stderr, and its "Terminated" goes into the output.
 - `out` is made by the supervisor itself, before it forks the command: no `out`, nothing ever ran.
 - The watch sleeps in `read` until we are gone (end of file) or ask for it (a line); then it looks once a second. Only
-  when we don't act ourselves does it: 4 s late at the deadline, or when five looks saw no end after our own reason.
+  when we don't act ourselves does it: 2 s late at the deadline, or when five looks saw no end after our own reason.
 """
 
 BASH = 'umask {umask:04o};IFS= read -rd "" c<&4;exec 4<&-;eval "unset c;$c"'
