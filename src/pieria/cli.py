@@ -25,7 +25,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stdout.write(f"pieria {__version__}\n")
         return 0
     try:
-        return _run(words)
+        return _dispatch(words)
     except BrokenPipeError:
         return _end_quietly()
     except KeyboardInterrupt:
@@ -34,7 +34,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _explain(problem)
 
 
-def _run(words: list[str]) -> int:
+def _dispatch(words: list[str]) -> int:
     if not words or words[0] in ("-h", "--help", "help"):
         sys.stdout.write(_help()) if words else sys.stderr.write(_nothing_asked())
         return 0 if words else 2

@@ -11,7 +11,7 @@ import tempfile
 import msgspec
 
 from pieria.app import logs, replaying
-from pieria.app.run import Run, run
+from pieria.app.drive import Asked, drive
 from pieria.core.errors import UsageError
 from pieria.store.index import latest_session
 from pieria.store.paths import session_of, sessions_dir
@@ -101,7 +101,7 @@ def demo(*, as_json: bool) -> int:
     _tell(f"A scratch repository with a failing test: {folder}", as_json=as_json)
     _tell(f"> {PROMPT}\n", as_json=as_json)
     flags: dict[str, object] = {"model": f"scripted:{script}", "mode": "edits", "allow": (RULE,)}
-    code = run(Run(prompt=PROMPT, cwd=folder, flags=flags, json=as_json))
+    code = drive(Asked(prompt=PROMPT, cwd=folder, flags=flags, json=as_json))
     if code != 0:
         return code
     row = latest_session(sessions_dir(os.environ), folder)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable
+from contextlib import ExitStack
 
 import msgspec
 
@@ -171,13 +172,12 @@ async def go_on(path: str, setup: Callable[[State], Setup], front: Front, *, gro
 
     opened = open_log(path, clock=ground.clock, take=take, disk=ground.disk)
     log = _writable(opened, path)
-    try:
-        assert state.session is not None
+    assert state.session is not None
+    with ExitStack() as undo:
+        undo.callback(log.drop)
         resolved = setup(state)
         moved = _moved(state, resolved)
-    except BaseException:
-        log.drop()
-        raise
+        undo.pop_all()
     bodies = Bodies(log.texts)
     for agent, data in requests:
         bodies.note(agent, data.request)

@@ -15,7 +15,7 @@ def parser(verb: str, description: str) -> argparse.ArgumentParser:
     return argparse.ArgumentParser(prog=f"pieria {verb}", description=description, allow_abbrev=False)
 
 
-def add_run_options(options: argparse.ArgumentParser) -> None:
+def add_work_options(options: argparse.ArgumentParser) -> None:
     """Options of every verb that lets agents work."""
     options.add_argument("--cwd", metavar="D", help="work in this folder")
     options.add_argument("--model", metavar="[PROTOCOL:]NAME", help="model; protocols: chat, scripted:FILE")

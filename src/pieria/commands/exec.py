@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pieria.commands.arguments import add_run_options, parser, read_prompt
+from pieria.commands.arguments import add_work_options, parser, read_prompt
 from pieria.core.errors import UsageError
 
 
@@ -17,7 +17,7 @@ def main(words: Sequence[str]) -> int:
     options.add_argument(
         "--continue", action="store_true", dest="latest", help="go on with this folder's latest session"
     )
-    add_run_options(options)
+    add_work_options(options)
     given = options.parse_args(words)
     prompt = read_prompt(given.prompt, given.prompt_file)
     goes_on = given.session is not None or given.latest
@@ -25,6 +25,6 @@ def main(words: Sequence[str]) -> int:
         raise UsageError("--session and --continue are given", "give one of them")
     if prompt is None and not goes_on:
         raise UsageError("no prompt", "pieria exec 'what to do', or - to read standard input")
-    from pieria.app.run import Run, run
+    from pieria.app.drive import Asked, drive
 
-    return run(Run.of(given, prompt=prompt, session=given.session, latest=given.latest))
+    return drive(Asked.of(given, prompt=prompt, session=given.session, latest=given.latest))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pieria.commands.arguments import add_run_options, parser
+from pieria.commands.arguments import add_work_options, parser
 from pieria.core.errors import UsageError
 
 
@@ -14,10 +14,10 @@ def main(words: Sequence[str]) -> int:
     options.add_argument("session", nargs="?", metavar="ID", help="a session's id or the start of it")
     options.add_argument("--last", action="store_true", help="the latest session of this folder")
     options.add_argument("--yes", action="store_true", help="go on without asking (there is nobody to ask here)")
-    add_run_options(options)
+    add_work_options(options)
     given = options.parse_args(words)
     if (given.session is None) == (not given.last):
         raise UsageError("name one session", "pieria resume ID, or --last; 'pieria sessions' lists them")
-    from pieria.app.run import Run, run
+    from pieria.app.drive import Asked, drive
 
-    return run(Run.of(given, prompt=None, session=given.session, latest=given.last))
+    return drive(Asked.of(given, prompt=None, session=given.session, latest=given.last))

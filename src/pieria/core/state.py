@@ -149,3 +149,23 @@ class State(Value, frozen=True, gc=False):
 def with_agent(state: State, id: AgentId, agent: Agent) -> State:
     """Return the state with one agent replaced."""
     return replace(state, agents={**state.agents, id: agent})
+
+
+def call_of(state: State, agent: AgentId, call: CallId) -> CallState:
+    """Return a call of an agent's current step; it must be there."""
+    turn = state.agents[agent].turn
+    assert turn is not None
+    return next(entry for entry in turn.calls if entry.call.id == call)
+
+
+def running_call(state: State, agent: AgentId, op: OpId) -> CallState | None:
+    """Return the call that an operation runs, or None: it is a model call, a timer, or over."""
+    found = state.agents.get(agent)
+    calls = found.turn.calls if found and found.turn else ()
+    return next((entry for entry in calls if entry.op == op and entry.phase == "running"), None)
+
+
+def partial_text(state: State, agent: AgentId) -> str:
+    """Return what is recorded of an answer that is still streaming."""
+    turn = state.agents[agent].turn
+    return turn.step.partial if turn and turn.step else ""

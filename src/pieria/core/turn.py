@@ -20,7 +20,7 @@ from pieria.core.events.turns import (
 )
 from pieria.core.record import Draft, Record
 from pieria.core.state import Agent, CallState, Input, State, Step, StopRequest, Tokens, Turn, with_agent
-from pieria.core.values import AgentId, AssistantMessage, Blob, Call, Message, Text, UserMessage
+from pieria.core.values import AgentId, AssistantMessage, Blob, Message, Text, UserMessage
 
 MAX_ATTEMPTS = 6
 MAX_FLAWS = 2
@@ -277,10 +277,3 @@ def _decide_stop(id: AgentId, agent: Agent, turn: Turn, stop: StopRequest) -> tu
 
 def _write(id: AgentId, event: Any, op: Any = None) -> Write:
     return Write(Draft(id, event, op=op))
-
-
-def pending_call(agent: Agent, call: Call) -> CallState | None:
-    """Return the state of a call of the current step."""
-    if agent.turn is None:
-        return None
-    return next((entry for entry in agent.turn.calls if entry.call.id == call.id), None)

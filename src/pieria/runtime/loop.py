@@ -14,7 +14,7 @@ from pieria.core.events.model import StepPartial
 from pieria.core.fold import fold
 from pieria.core.ports import Progress
 from pieria.core.record import Draft, Record
-from pieria.core.state import CallState, State
+from pieria.core.state import CallState, State, call_of, partial_text, running_call
 from pieria.core.values import AgentId, CallId, OpId
 from pieria.core.view import is_resting
 from pieria.runtime import outcomes, perform
@@ -180,7 +180,7 @@ class Loop:
                 return self.performer.call_model(self.state, effect)
             case StartTool():
                 return self.performer.start_tool(
-                    self.state, effect, self._entry(effect.agent, effect.call), self.tools_of(effect.agent)
+                    self.state, effect, call_of(self.state, effect.agent, effect.call), self.tools_of(effect.agent)
                 )
             case SetTimer():
                 return self.performer.set_timer(self.state, effect)
@@ -220,10 +220,10 @@ class Loop:
             reason = self._stopping.get(op)
             if reason is None:
                 raise
-            outcome = outcomes.lost(id, op, reason, self._partial_of(id))
+            outcome = outcomes.lost(id, op, reason, partial_text(self.state, id))
         self._running.pop(op, None)
         self._stopping.pop(op, None)
-        entry = self._running_call(id, op)
+        entry = running_call(self.state, id, op)
         self._finish(outcome)
         if entry is not None and entry.spawned is not None:
             self._spent.append((self.state.seq, entry.spawned.job))
@@ -244,7 +244,7 @@ class Loop:
     def _examine(self, effect: Examine) -> Prepared | None:
         """Look at a call now, or beside the loop when it may have to read much."""
         agent = self.state.agents[effect.agent]
-        entry = self._entry(effect.agent, effect.call)
+        entry = call_of(self.state, effect.agent, effect.call)
         tools = self.tools_of(effect.agent)
         tool = tools.get(entry.call.name)
         if tool is None or tool.spec.access != "edit":
@@ -262,7 +262,7 @@ class Loop:
 
     def _stop(self, effect: Stop) -> None:
         self._stopping[effect.op] = effect.reason
-        entry = self._running_call(effect.agent, effect.op)
+        entry = running_call(self.state, effect.agent, effect.op)
         if entry is not None:
             self._looking[CallId(f"stop {effect.op}")] = asyncio.create_task(self._stop_command(effect, entry))
         elif effect.op in self._running:
@@ -281,21 +281,7 @@ class Loop:
             except PieriaError as problem:
                 self.writer.pause(problem)
 
-    def _partial_of(self, id: AgentId) -> str:
-        turn = self.state.agents[id].turn
-        return turn.step.partial if turn and turn.step else ""
-
     # --- looking -------------------------------------------------------------------------------------------------
-
-    def _entry(self, id: AgentId, call: CallId) -> CallState:
-        turn = self.state.agents[id].turn
-        assert turn is not None
-        return next(entry for entry in turn.calls if entry.call.id == call)
-
-    def _running_call(self, id: AgentId, op: OpId) -> CallState | None:
-        agent = self.state.agents.get(id)
-        calls = agent.turn.calls if agent and agent.turn else ()
-        return next((entry for entry in calls if entry.op == op and entry.phase == "running"), None)
 
     def tools_of(self, id: AgentId) -> perform.Tools:
         """The tools of an agent, which know what it knows of files."""

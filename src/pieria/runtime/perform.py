@@ -66,7 +66,7 @@ class Performer:
         agent = state.agents[effect.agent]
         encoder = latest(self._world.encoders, agent.added.protocol)
         body = self._bodies.of(effect.agent)
-        before = body.checkpoint()
+        before = body.position()
         if effect.attempt > 1:
             request = same_request(agent, body, encoder)
         else:

@@ -18,7 +18,7 @@ RECIPE = 1
 """Recipe 1: body = head + fragments joined by one comma + tail, UTF-8."""
 
 
-class Checkpoint(NamedTuple):
+class Position(NamedTuple):
     """A point in a body to which it can go back."""
 
     length: int
@@ -41,11 +41,11 @@ class Body:
         self._hash = sha256()
         self._append(head.encode())
 
-    def checkpoint(self) -> Checkpoint:
+    def position(self) -> Position:
         """Where the body stands now."""
-        return Checkpoint(len(self.data), self.fragments, self._hash.copy())
+        return Position(len(self.data), self.fragments, self._hash.copy())
 
-    def roll_back(self, to: Checkpoint) -> None:
+    def roll_back(self, to: Position) -> None:
         """Take back what was added since: it was never recorded."""
         del self.data[to.length :]
         self.fragments = to.fragments

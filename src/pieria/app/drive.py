@@ -1,4 +1,4 @@
-"""Run a session without a terminal to its end: compose it from flags, environment and config, drive it, report."""
+"""Asked a session without a terminal to its end: compose it from flags, environment and config, drive it, report."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from pieria.workspace.keys import take_keys, wipe
 SIGNALS = {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGHUP: 129}
 
 
-class Run(msgspec.Struct, frozen=True):
+class Asked(msgspec.Struct, frozen=True):
     """What the command line asked for."""
 
     prompt: str | None = None
@@ -45,14 +45,14 @@ class Run(msgspec.Struct, frozen=True):
     quiet: bool = False
 
     @staticmethod
-    def of(given: Namespace, *, prompt: str | None, session: str | None, latest: bool) -> Run:
+    def of(given: Namespace, *, prompt: str | None, session: str | None, latest: bool) -> Asked:
         """From parsed arguments."""
         flags: dict[str, object] = dict(  # noqa: C408  (reads like the flags it is made of)
             model=given.model, base_url=given.base_url, mode=given.mode, allow=tuple(given.allow),
             deny=tuple(given.deny), trust=given.trust, max_steps=given.max_steps, max_tokens=given.max_tokens,
             timeout_s=given.timeout,
         )  # fmt: skip
-        return Run(
+        return Asked(
             prompt, session, latest, given.cwd or "", flags, tuple(given.approve), tuple(given.deny_id),
             given.json, given.progress, given.quiet,
         )  # fmt: skip
@@ -68,8 +68,8 @@ class Place(msgspec.Struct, frozen=True):
     secrets: dict[str, str]
 
 
-def run(asked: Run) -> int:
-    """Run to the end and return the exit code."""
+def drive(asked: Asked) -> int:
+    """Asked to the end and return the exit code."""
     cwd = _folder(asked.cwd)
     keys = take_keys(os.environ)
     environ = {**os.environ, **keys}
@@ -81,7 +81,7 @@ def run(asked: Run) -> int:
     return asyncio.run(_drive(asked, place))
 
 
-async def _drive(asked: Run, place: Place) -> int:
+async def _drive(asked: Asked, place: Place) -> int:
     out = _Out(asked)
     session = await _open(asked, place, out.front)
     out.remember(session.loop.state)
@@ -109,7 +109,7 @@ async def _drive(asked: Run, place: Place) -> int:
     return out.finish(session.id, ended, words, asks)
 
 
-async def _open(asked: Run, place: Place, front: Front) -> Session:
+async def _open(asked: Asked, place: Place, front: Front) -> Session:
     folder = sessions_dir(os.environ)
     if asked.session is None and not asked.latest:
         return begin(_new(place, folder), front)
@@ -137,7 +137,7 @@ def _new(place: Place, folder: str) -> Setup:
     return _setup(place, config.model, endpoint, folder)
 
 
-def _again(asked: Run, place: Place, state: State) -> Setup:
+def _again(asked: Asked, place: Place, state: State) -> Setup:
     """A session keeps its model; where that is served may change."""
     agent = next(iter(state.agents.values()), None)
     if agent is None:
@@ -219,7 +219,7 @@ def _say(words: str) -> None:
 class _Out:
     """Where words and records go."""
 
-    def __init__(self, asked: Run) -> None:
+    def __init__(self, asked: Asked) -> None:
         self._asked = asked
         printer: JsonPrinter | LinePrinter | None = None
         self._lines: LinePrinter | None = None
