@@ -93,6 +93,15 @@ def test_a_broken_head_is_an_empty_answer(repository: Path, content: bytes) -> N
     assert head(str(repository)).commit == ""
 
 
+def test_a_head_that_leads_out_of_git_is_not_followed(repository: Path) -> None:
+    (repository.parent / "other").write_text("a" * 40 + "\n")
+    (repository / ".git/HEAD").write_text("ref: refs/../../../other\n")
+    assert head(str(repository)) == Head()
+    (repository / ".git/HEAD").write_text("ref: refs/heads/main\n")
+    (repository / ".git/refs/heads/main").write_text("ref: refs/../../../other\n")
+    assert head(str(repository)) == Head(branch="main")
+
+
 def test_refs_that_lead_in_a_circle_end(repository: Path) -> None:
     (repository / ".git/refs/heads/main").write_text("ref: refs/heads/main\n")
     assert head(str(repository)) == Head(branch="main")

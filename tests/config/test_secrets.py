@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from pieria.config.secrets import KnownSecrets, dotenv_secrets, environment_secrets
 from pieria.core.ports import Secrets
 
-KEY = 'sk-"live"/42+x é\n??>~~~'
+KEY = 'sk-"live"/42+x é\n??>~~~~'
 names = st.sampled_from(["API_KEY", "DB_PASSWORD", "A", "B.C", "weird name"])
 values = st.text(alphabet='abAB12+/="\\ é\n:_-', min_size=1, max_size=14)
 

@@ -146,6 +146,7 @@ def test_an_allow_rule_covers_what_it_says(text, tool, facts) -> None:
         ("shell(pytest *)", "shell", plain("PYTEST")),
         ("shell(git status *)", "shell", plain("git -C x status")),
         ("shell(a b c *)", "shell", plain("a b")),
+        ("shell", "shell", command("PATH=. ls", ("PATH=.", "ls"))),
         ("shell", "shell", command("ls", ("PATH=.", "ls"))),
         ("shell", "shell", command("")),
         ("shell", "shell", command("", ())),
@@ -211,7 +212,7 @@ RM = [
     "if true; then rm x; fi", "while rm x; do :; done", "find . -exec rm {} +", "> /tmp/f rm x", "2>/dev/null rm x",
     "bash -c rm\\ x", "X='a b' rm x", "X=a\\ b rm x", "! rm x", "$'\\x72m' x", "$CMD x", "$(echo rm) x", "`echo rm` x",
     "/bin/r? x", "{rm,-rf,x}", "python -c \"import os; os.system('rm x')\"", "RM x", "a[0]=1 rm x", "trap 'rm x' EXIT",
-    "r\\\nm x", "echo 'it''s' && rm x", "true;rm x", "case x in x) rm y;; esac", "exec 3>f; rm x", "time -p rm x",
+    "r\\\nm x", "/bin/r* x", "${A}m x", "/bin/[r]m x", "echo 'it''s' && rm x", "true;rm x", "case x in x) rm y;; esac", "exec 3>f; rm x", "time -p rm x",
 ]  # fmt: skip
 
 
@@ -303,6 +304,13 @@ def test_a_command_too_long_to_be_read_is_denied_when_there_is_a_deny_rule() -> 
     words = msgspec.structs.replace(long, words=("bash", "-c", "rm x"))
     assert ruled("shell", words, settings("full", deny=("shell(rm)",))) == "deny"
     assert ruled("shell", words, settings("full", deny=("shell(git)",))) == "allow"
+
+
+def test_a_star_inside_a_word_of_a_deny_rule_is_any_characters() -> None:
+    given = settings("full", deny=("shell(npm-* run test:*)",))
+    assert ruled("shell", command("npm-x run test:unit"), given) == "deny"
+    assert ruled("shell", command("npm-* run 'test:unit' more"), given) == "deny"
+    assert ruled("shell", command("npm-x run build"), given) == "allow"
 
 
 def test_a_deny_rule_that_cannot_be_read_stops_everything() -> None:

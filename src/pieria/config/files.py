@@ -66,7 +66,7 @@ def _place_of(message: str, text: str) -> tuple[int, str]:
 
 
 def _line(text: str, key: str) -> int:
-    """Return the line that first sets a key: the first that names it while all before it parses without it."""
+    """Return the line that first sets a key: the first that names it outside of texts and lists."""
     import tomllib
 
     lines = text.split("\n")
@@ -74,11 +74,10 @@ def _line(text: str, key: str) -> int:
         if not _names(line.lstrip(" \t["), key):
             continue
         try:
-            before = tomllib.loads("\n".join(lines[: number - 1]))
+            tomllib.loads("\n".join(lines[: number - 1]))
         except tomllib.TOMLDecodeError:
-            continue  # inside a text or a list of several lines
-        if key not in before:
-            return number
+            continue  # all before it is not whole: it stands inside a text or a list
+        return number
     return 1
 
 

@@ -32,7 +32,6 @@ class Stage(Value, frozen=True, gc=False):
 
     words: tuple[str, ...]
     certain: bool
-    redirected: bool = False
 
 
 def stages(command: str) -> tuple[Stage, ...]:
@@ -44,9 +43,9 @@ def is_plain(command: str, words: tuple[str, ...]) -> bool:
     """Whether a second, independent reading agrees that a command is one program with exactly these words."""
     lexer = _Lexer(command)
     lexer.read()
-    if len(lexer.found) != 1 or len(lexer.found[0].words) != len(words) or lexer.found[0].redirected:
+    if not lexer.plain or len(lexer.found) != 1 or len(lexer.found[0].words) != len(words):
         return False
-    return lexer.plain and all(map(_same, lexer.found[0].words, words))
+    return all(map(_same, lexer.found[0].words, words))
 
 
 def starts(stage: Stage) -> Iterator[tuple[int, bool]]:
@@ -114,7 +113,6 @@ class _Lexer:
         self._word: str | None = None
         self._first_certain = certain
         self._certain = certain
-        self._redirected = False
         self._drop_next = False
         self._in_backticks = False
 
@@ -227,7 +225,6 @@ class _Lexer:
         self._end_word()
         while self.text[self._at : self._at + 1] in ("<", ">", "&", "|"):
             self._at += 1
-        self._redirected = True
         self._drop_next = True
 
     def _glob(self, char: str) -> None:
@@ -256,8 +253,8 @@ class _Lexer:
     def _end_stage(self, *, certain: bool) -> None:
         self._end_word()
         if self._words:
-            self.found.append(Stage(tuple(self._words), self._certain, self._redirected))
+            self.found.append(Stage(tuple(self._words), self._certain))
         in_test = self._words[:1] == ["[["] and "]]" not in self._words
         self._words = []
         self._certain = certain and not in_test
-        self._redirected = self._drop_next = False
+        self._drop_next = False
