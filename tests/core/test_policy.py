@@ -121,6 +121,7 @@ def test_no_rule_gives_standing_leave_for_guarded_paths() -> None:
         ("bash(pytest)", "shell", plain("pytest")),
         ("Shell(npm run test:*)", "shell", plain("npm run test:unit")),
         ("shell", "shell", plain("make all")),
+        ("shell", "shell", command("\n make all \n", ("make", "all"))),
         ("shell(*)", "shell", plain("make all")),
         ("shell(git log -n *)", "shell", command("git log -n 'a b'", ("git", "log", "-n", "a b"))),
         ("shell(ls *)", "shell", plain("ls *.py")),
@@ -212,7 +213,8 @@ RM = [
     "if true; then rm x; fi", "while rm x; do :; done", "find . -exec rm {} +", "> /tmp/f rm x", "2>/dev/null rm x",
     "bash -c rm\\ x", "X='a b' rm x", "X=a\\ b rm x", "! rm x", "$'\\x72m' x", "$CMD x", "$(echo rm) x", "`echo rm` x",
     "/bin/r? x", "{rm,-rf,x}", "python -c \"import os; os.system('rm x')\"", "RM x", "a[0]=1 rm x", "trap 'rm x' EXIT",
-    "r\\\nm x", "/bin/r* x", "${A}m x", "/bin/[r]m x", "echo 'it''s' && rm x", "true;rm x", "case x in x) rm y;; esac", "exec 3>f; rm x", "time -p rm x",
+    "r\\\nm x", "/bin/r* x", "${A}m x", "/bin/[r]m x",
+    "echo 'it''s' && rm x", "true;rm x", "case x in x) rm y;; esac", "exec 3>f; rm x", "time -p rm x",
 ]  # fmt: skip
 
 

@@ -41,7 +41,7 @@ def stages(command: str) -> tuple[Stage, ...]:
 
 def is_plain(command: str, words: tuple[str, ...]) -> bool:
     """Whether a second, independent reading agrees that a command is one program with exactly these words."""
-    lexer = _Lexer(command)
+    lexer = _Lexer(command.strip(" \t\n"))
     lexer.read()
     if not lexer.plain or len(lexer.found) != 1 or len(lexer.found[0].words) != len(words):
         return False
