@@ -195,10 +195,12 @@ class Loop:
         for entry in begun:
             mine = records[position : position + len(entry.intents)]
             position += len(entry.intents)
+            op = mine[0].op
             if entry.start is not _nothing:
-                op = mine[0].op
                 assert op is not None
                 self.launch(entry.agent, op, self._after_barrier(entry, op, mine[-1].seq))
+            elif op in self._running:  # a timer that no longer matters was closed by core itself
+                self._running.pop(op).cancel()
 
     async def _after_barrier(self, entry: Prepared, op: OpId, seq: int) -> Outcome:
         await self.log.synced(seq)
