@@ -192,7 +192,7 @@ def test_shell_syntax_is_never_allowed_by_a_rule_even_if_the_words_claim_to_be_p
 @given(
     st.lists(st.sampled_from(["git", "status", "a", "'b c'", "rm"]), min_size=1, max_size=4),
     st.sampled_from(SYNTAX),
-    st.lists(st.sampled_from(["git", "-x", '"y"', "rm"]), max_size=3),
+    st.lists(st.sampled_from(["git", "-x", '"y"', "rm"]), min_size=1, max_size=3),
 )
 def test_no_allow_rule_allows_shell_syntax(before, syntax, after) -> None:
     text = " ".join([*before, syntax, *after])

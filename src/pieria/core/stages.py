@@ -169,7 +169,7 @@ class _Lexer:
     def _escape(self) -> None:
         char = self.text[self._at : self._at + 1]
         self._at += 1
-        if char == "\n":
+        if char in ("\n", ""):
             self.plain = False
         else:
             self._add(char)
