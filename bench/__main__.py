@@ -46,7 +46,9 @@ def _session(count: int) -> None:
         grown = (rows[-1]["bytes"] - rows[0]["bytes"]) / (len(rows) - 1)
         print(
             f"{count} turns: gap median {median(gaps):.2f} ms (p95 {sorted(gaps)[int(0.95 * len(gaps))]:.2f}), "
-            X
+            f"first {window} {median(gaps[1 : window + 1]):.2f}, last {window} {median(gaps[-window:]):.2f}; "
+            f"peak RSS {peak:.1f} MB; first request {rows[0]['bytes']} B, +{grown:.0f} B a turn; "
+            f"{breaks} prefix breaks; "
             f"log {measure.log_of(folder).stat().st_size / 1e6:.2f} MB"
         )
 
