@@ -29,7 +29,6 @@ from tests.workspace.commands import (
     until,
 )
 
-
 pairs = pytest.mark.parametrize("shells", PAIRS, ids=named)
 supervisors = pytest.mark.parametrize("shells", SUPERVISORS, ids=named)
 
@@ -89,10 +88,12 @@ async def test_a_stop_before_go_means_it_never_ran(tmp_path: Path) -> None:
 async def test_the_supervisor_is_no_child_of_ours(tmp_path: Path, shells: dict[str, str]) -> None:
     made = commands(tmp_path, **shells)
     spawned = made.spawn("lead.1", "true", cwd="/", timeout_s=30)
+    until(lambda: os.getpgid(spawned.pid) not in living_pids())
+    family = living.look(spawned.pid)
+    assert family
+    assert family.parent != os.getpid()
+    assert family.session != os.getsid(0)
     made.go("lead.1")
-    assert Path(f"/proc/{spawned.pid}/stat").exists()
-    with pytest.raises(ChildProcessError):
-        os.waitpid(spawned.pid, os.WNOHANG)
     assert (await made.wait(spawned)).exit_code == 0
 
 
@@ -133,7 +134,8 @@ async def test_text_of_a_command_is_taken_as_it_is(tmp_path: Path, shells: dict[
     script = tmp_path / "script"
     script.write_bytes(command.encode(errors="surrogateescape"))
     given = {"PATH": os.environ["PATH"], "HOME": str(tmp_path)}
-    plain = subprocess.run(
+    plain = await asyncio.to_thread(
+        subprocess.run,
         [shells["shell"], str(script)],
         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=given, check=False,
     )  # fmt: skip
@@ -407,7 +409,8 @@ async def main():
     await ended("warm", "seq 100000")
     before = peak_kb()
     outcome = await ended("flood", "yes")
-    print(peak_kb() - before, outcome.too_much, outcome.exit_code, outcome.output_bytes, len(outcome.head + outcome.tail))
+    grown, kept = peak_kb() - before, len(outcome.head + outcome.tail)
+    print(grown, outcome.too_much, outcome.exit_code, outcome.output_bytes, kept)
 
 asyncio.run(main())
 """
@@ -449,6 +452,10 @@ async def test_a_long_command_leaves_no_watch_behind(tmp_path: Path, shells: dic
     made = commands(tmp_path, **shells)
     assert (await ended(made, "sleep 1.3")).exit_code == 0
     until(lambda: not made.leftover(), limit_s=2)
+
+
+def living_pids() -> set[int]:
+    return {one.pid for one in living.everyone()}
 
 
 def descriptors() -> list[str]:

@@ -1,4 +1,4 @@
-"""Secrets of our own environment. Invariant: after `take_keys` and `wipe` no child of ours sees them, nor does /proc."""
+"""Secrets of our own environment. Invariant: after `take_keys` and `wipe` neither a child nor /proc shows them."""
 
 from __future__ import annotations
 
@@ -28,14 +28,15 @@ def is_key(name: str) -> bool:
 
 
 def take_keys(environ: MutableMapping[str, str]) -> dict[str, str]:
-    """Take the secrets out of an environment, usually os.environ, and return them. `wipe` them before the first command."""
+    """Take the secrets out of an environment, usually os.environ, and return them; `wipe` is for later."""
     return {name: environ.pop(name) for name in sorted(environ) if is_key(name)}
 
 
 def wipe(names: Iterable[str]) -> None:
-    """Overwrite the values of variables where the kernel put them: /proc/PID/environ shows that memory for ever.
+    """Overwrite the values of removed variables where the kernel put them, since /proc/PID/environ shows that memory.
 
-    Only on Linux. The block is found by the addresses in /proc/self/stat, since getenv no longer knows a removed name.
+    Only on Linux. To be done before the first command, but not before the first request: it loads ctypes. The block is
+    found by the addresses in /proc/self/stat, since getenv no longer knows a removed name.
     """
     wanted = {name.encode() for name in names}
     if sys.platform != "linux" or not wanted:

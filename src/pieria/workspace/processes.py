@@ -228,8 +228,7 @@ class Commands:
         """Find out, before the first command, what stays the same for all of them."""
         if not self._boot_id:
             self._boot_id = living.boot_id()
-            self._umask = os.umask(0o077)
-            os.umask(self._umask)
+            self._umask = living.umask()
         if not self._shell:
             folders = self._environment.get("PATH", os.defpath).split(":")
             places = (f"{folder}/bash" for folder in folders if folder.startswith("/"))

@@ -84,9 +84,9 @@ umask 077
     cd -- "$2" || exit 1
     ( watch "$@" ) >/dev/null 3<&- &
     exec 5<&-
+    echo "$supervisor" >"$folder/pid"
     echo "$supervisor"
     kill -s KILL $$
-    echo "$supervisor" >"$folder/pid"
     read -r word <&3
     [ "$word" = go ] || exit 0
     exec >>"$folder/out" 3<&-
@@ -103,6 +103,7 @@ Descriptors: 0 and 2 null, 1 the pid for us, 3 the gate, 5 the watch.
 - /proc/self is a link to one's own pid, and `cd -P` the one builtin that reads links; `$$` is the parent's.
 - The traps are set inside, because a subshell resets them. They leave the supervisor alive when its group gets TERM.
 - The command is a subshell of its own: else dash lends it its stderr, and its "Terminated" goes into the output.
+- Before we know the pid the script is done with files: a job may be dropped, folder and all, from then on.
 - `out` is made by the supervisor itself, before it forks the command: no `out`, nothing ever ran.
 - The watch sleeps in `read` until we are gone (end of file) or ask for it (a line); then it looks once a second. Only
   when we don't act ourselves does it: 2 s late at the deadline, or when five looks saw no end after our own reason.
