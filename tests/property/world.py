@@ -34,6 +34,7 @@ from pieria.core.events.turns import TimerFired, TimerSet
 from pieria.core.fold import fold
 from pieria.core.record import FIRST_PREV, Draft, Record, decode, encode
 from pieria.core.state import CallState, State
+from pieria.core.turn import sent_by
 from pieria.core.values import (
     PERSON,
     SESSION,
@@ -428,7 +429,7 @@ def digest_of(state: State, id: AgentId, attempt: int) -> str:
     """Stands for a request's bytes: each is a function of all that the agent was sent before, and of what is added."""
     agent = state.agents[id]
     turns = (*agent.turns, agent.turn) if agent.turn else agent.turns
-    sent = [message for turn in turns for messages in turn.sent for message in messages]
+    sent = [message for turn in turns for message in sent_by(turn)]
     added = [message for message in added_messages(state, agent) if not isinstance(message, SystemMessage)]
     return sha256(msgspec.json.encode(sent + (added if attempt == 1 else []))).hexdigest()
 

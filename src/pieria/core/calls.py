@@ -30,18 +30,25 @@ from pieria.core.values import Access, AgentId, CallId, Text, ToolMessage, UserM
 
 def _on_call(state: State, record: Record, id: CallId, change: Callable[[CallState], CallState]) -> State:
     agent = state.agents.get(AgentId(record.agent))
-    if agent is None or agent.turn is None:
+    if agent is None or (advanced := _advanced(agent, id, change)) is agent:
         return state
-    entries = tuple(
-        change(entry) if entry.call.id == id and entry.phase != "closed" else entry for entry in agent.turn.calls
-    )
-    if entries == agent.turn.calls:
-        return state
-    agent = replace(agent, turn=replace(agent.turn, calls=entries))
-    if all(entry.phase == "closed" for entry in entries):
-        results = tuple(ToolMessage(entry.call.id, entry.call.name, entry.result) for entry in entries)
-        agent = replace(agent, pending=agent.pending + results)
-    return with_agent(state, AgentId(record.agent), agent)
+    return with_agent(state, AgentId(record.agent), advanced)
+
+
+def _advanced(agent: Agent, id: CallId, change: Callable[[CallState], CallState]) -> Agent:
+    """The agent with an open call changed. When its last call is closed, all results join what it sends next."""
+    turn = agent.turn
+    for place, entry in enumerate(turn.calls if turn else ()):
+        if entry.call.id != id or entry.phase == "closed":
+            continue
+        assert turn is not None
+        entries = (*turn.calls[:place], change(entry), *turn.calls[place + 1 :])
+        turn = replace(turn, calls=entries)
+        if any(other.phase != "closed" for other in entries):
+            return replace(agent, turn=turn)
+        results = tuple(ToolMessage(other.call.id, other.call.name, other.result) for other in entries)
+        return replace(agent, turn=turn, pending=agent.pending + results)
+    return agent
 
 
 def _examined(state: State, record: Record, data: CallExamined) -> State:
@@ -53,14 +60,12 @@ def _examined(state: State, record: Record, data: CallExamined) -> State:
     )
 
 
-def _close(state: State, record: Record, id: CallId, result: Text) -> State:
-    return _on_call(
-        state, record, id, lambda call: replace(call, phase="closed", result=result, facts=None, spawned=None)
-    )
+def _closing(result: Text) -> Callable[[CallState], CallState]:
+    return lambda call: replace(call, phase="closed", result=result, facts=None, spawned=None)
 
 
 def _refused(state: State, record: Record, data: CallRefused) -> State:
-    return _close(state, record, data.call, data.text)
+    return _on_call(state, record, data.call, _closing(data.text))
 
 
 def _requested(state: State, record: Record, data: ApprovalRequested) -> State:
@@ -105,19 +110,22 @@ def _spawned(state: State, record: Record, data: ToolSpawned) -> State:
 
 def _finished(state: State, record: Record, data: ToolFinished) -> State:
     agent = state.agents.get(AgentId(record.agent))
-    if agent is not None and (data.details.files or data.details.todo is not None):
-        known = dict(agent.known)
-        for file in data.details.files:
-            known.pop(file.path, None)
-            if file.sha256 is not None:
-                known[file.path] = file.sha256
-        todo = agent.todo if data.details.todo is None else data.details.todo
-        state = with_agent(state, AgentId(record.agent), replace(agent, known=known, todo=todo))
-    return _close(state, record, data.call, data.text)
+    if agent is None or (advanced := _advanced(agent, data.call, _closing(data.text))) is agent:
+        return state
+    files, todo = data.details.files, data.details.todo
+    if files:
+        known = {**agent.known, **{file.path: file.sha256 for file in files if file.sha256 is not None}}
+        for file in files:
+            if file.sha256 is None:
+                known.pop(file.path, None)
+        advanced = replace(advanced, known=known)
+    if todo is not None:
+        advanced = replace(advanced, todo=todo)
+    return with_agent(state, AgentId(record.agent), advanced)
 
 
 def _cut_off(state: State, record: Record, data: ToolInterrupted) -> State:
-    return _close(state, record, data.call, data.text)
+    return _on_call(state, record, data.call, _closing(data.text))
 
 
 def _files_changed(state: State, record: Record, data: FilesChanged) -> State:

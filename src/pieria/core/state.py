@@ -16,6 +16,8 @@ from pieria.core.events.session import (
 )
 from pieria.core.values import AgentId, Call, CallId, Examined, Message, OpId, Text, Todo, Value
 
+SENT_BLOCK = 100
+
 Phase = Literal["asked", "examined", "held", "denied", "running", "closed"]
 
 
@@ -52,9 +54,14 @@ class Step(Value, frozen=True, gc=False):
 
 
 class Turn(Value, frozen=True, gc=False):
-    """A turn: what it has sent, its latest step, and that step's calls in the order asked."""
+    """A turn: what each step has sent, its latest step, and that step's calls in the order asked.
+
+    `sent` holds the latest steps, `sent_before` the older ones in blocks of SENT_BLOCK, so that adding one costs the
+    same in a long turn as in a short one.
+    """
 
     seq: int
+    sent_before: tuple[tuple[tuple[Message, ...], ...], ...] = ()
     sent: tuple[tuple[Message, ...], ...] = ()
     steps: int = 0
     step: Step | None = None

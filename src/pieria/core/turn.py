@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from msgspec.structs import replace
@@ -19,7 +19,18 @@ from pieria.core.events.turns import (
     TurnStarted,
 )
 from pieria.core.record import Draft, Record
-from pieria.core.state import Agent, CallState, Input, State, Step, StopRequest, Tokens, Turn, with_agent
+from pieria.core.state import (
+    SENT_BLOCK,
+    Agent,
+    CallState,
+    Input,
+    State,
+    Step,
+    StopRequest,
+    Tokens,
+    Turn,
+    with_agent,
+)
 from pieria.core.values import AgentId, AssistantMessage, Blob, Message, Text, UserMessage
 
 MAX_ATTEMPTS = 6
@@ -88,6 +99,13 @@ def next_messages(agent: Agent) -> tuple[Message, ...]:
     return (*agent.pending, *agent.notes, *(UserMessage(entry.text) for entry in agent.unread))
 
 
+def sent_by(turn: Turn) -> Iterator[Message]:
+    """All messages that a turn's requests added, in the order sent."""
+    for block in (*turn.sent_before, turn.sent):
+        for messages in block:
+            yield from messages
+
+
 def _step_started(state: State, record: Record, data: StepStarted) -> State:
     agent = state.agents.get(AgentId(record.agent))
     if agent is None or agent.turn is None or record.op is None:
@@ -96,8 +114,10 @@ def _step_started(state: State, record: Record, data: StepStarted) -> State:
     if data.attempt > 1:
         again = replace(agent, turn=replace(agent.turn, step=step), last_request=record.seq)
         return with_agent(state, AgentId(record.agent), again)
-    sent = (*agent.turn.sent, next_messages(agent))
-    turn = replace(agent.turn, step=step, steps=agent.turn.steps + 1, calls=(), sent=sent)
+    before, sent = agent.turn.sent_before, (*agent.turn.sent, next_messages(agent))
+    if len(sent) == SENT_BLOCK:
+        before, sent = (*before, sent), ()
+    turn = replace(agent.turn, step=step, steps=agent.turn.steps + 1, calls=(), sent_before=before, sent=sent)
     asked = replace(agent, turn=turn, pending=(), notes=(), unread=(), last_request=record.seq)
     return replace(with_agent(state, AgentId(record.agent), asked), steps=state.steps + 1)
 
