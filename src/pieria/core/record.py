@@ -88,6 +88,7 @@ def _record_class(row: Row) -> type[Record]:
 ROWS: dict[str, Row] = {row.name: row for row in TABLE}
 ROW_OF: dict[type[Event], Row] = {row.cls: row for row in TABLE}
 CLASSES: dict[type[Event], type[Record]] = {row.cls: _record_class(row) for row in TABLE}
+_VERSIONS: dict[type[Record], int] = {CLASSES[row.cls]: row.v for row in TABLE}
 _DECODER: msgspec.json.Decoder[Record] = msgspec.json.Decoder(Union[tuple(CLASSES.values())])  # noqa: UP007  (made at run time)
 _ENVELOPE = msgspec.json.Decoder(Envelope)
 _ENCODE = msgspec.json.Encoder().encode
@@ -136,7 +137,7 @@ def decode(line: bytes) -> Record:
         record = _DECODER.decode(line)
     except (msgspec.DecodeError, UnicodeDecodeError) as problem:
         return _decode_unknown(line, problem)
-    if record.v != ROWS[type_name(record)].v:
+    if record.v != _VERSIONS[type(record)]:
         return _decode_unknown(line, BadLine(f"version {record.v} is not known"))
     return record
 
