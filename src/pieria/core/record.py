@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from hashlib import sha256
 from typing import Union
 
@@ -89,9 +90,14 @@ ROWS: dict[str, Row] = {row.name: row for row in TABLE}
 ROW_OF: dict[type[Event], Row] = {row.cls: row for row in TABLE}
 CLASSES: dict[type[Event], type[Record]] = {row.cls: _record_class(row) for row in TABLE}
 _VERSIONS: dict[type[Record], int] = {CLASSES[row.cls]: row.v for row in TABLE}
-_DECODER: msgspec.json.Decoder[Record] = msgspec.json.Decoder(Union[tuple(CLASSES.values())])  # noqa: UP007  (made at run time)
 _ENVELOPE = msgspec.json.Decoder(Envelope)
 _ENCODE = msgspec.json.Encoder().encode
+
+
+@cache
+def _decoder() -> msgspec.json.Decoder[Record]:
+    """One decoder for all types. Making it costs milliseconds that a new session need not spend."""
+    return msgspec.json.Decoder(Union[tuple(CLASSES.values())])  # noqa: UP007  (made at run time)
 
 
 class BadLine(ValueError):
@@ -134,7 +140,7 @@ def decode(line: bytes) -> Record:
     if chain_hash(line[:-TAIL_BYTES]) != line[-TAIL_BYTES + 9 : -3].decode("ascii", "replace"):
         raise BadLine("the line does not match its hash")
     try:
-        record = _DECODER.decode(line)
+        record = _decoder().decode(line)
     except (msgspec.DecodeError, UnicodeDecodeError) as problem:
         return _decode_unknown(line, problem)
     if record.v != _VERSIONS[type(record)]:
@@ -173,7 +179,7 @@ def is_ignorable(record: Record) -> bool:
 def unchained(event: bytes) -> Record:
     """Parse an event that stands outside of any log: no prev, durable or hash. Raises BadLine."""
     try:
-        record = _DECODER.decode(b'{"prev":"","durable":-1,' + event.lstrip()[1:])
+        record = _decoder().decode(b'{"prev":"","durable":-1,' + event.lstrip()[1:])
     except (msgspec.DecodeError, UnicodeDecodeError) as problem:
         raise BadLine(str(problem)) from problem
     return record
