@@ -7,6 +7,7 @@ from __future__ import annotations
 import random
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from pieria.core.errors import PieriaError
@@ -121,7 +122,7 @@ def mutated(lines: list[bytes], kind: str, place: int, chance: random.Random) ->
         case "glue":
             lines[place] = lines[place][:-1]
         case "forge":
-            lines[place] = resealed(lines[place].replace(b'"epoch":1', b'"epoch":2'))
+            lines[place] = resealed(lines[place].replace(b'"data":', b'"basis":0,"data":'))
         case "renumber":
             lines[place] = resealed(lines[place].replace(b'"n":', b'"n":1'))
         case "hash":
@@ -151,6 +152,33 @@ async def test_no_change_to_what_was_durable_is_accepted(tmp_path: Path, kind: s
             assert {repr(record) for record in records} <= sound or kind in {"forge", "renumber"}
             let_go(opening)
             assert path.read_bytes() == b"".join(lines)
+
+
+def rechained(lines: list[bytes], place: int, **changes: object) -> list[bytes]:
+    """Change one record and give all after it hashes that fit."""
+    found, prev = lines[:place], ""
+    for number, line in enumerate(lines[place:]):
+        fields = msgspec.json.decode(line)
+        fields |= {"prev": prev} if number else changes
+        del fields["hash"]
+        found.append(resealed(msgspec.json.encode(fields)[:-1] + b"-" * 44))
+        prev = found[-1][-35:-3].decode()
+    return found
+
+
+@pytest.mark.parametrize(
+    "change", [{"n": 99}, {"time": "2020-01-01T00:00:00.000000Z"}, {"epoch": 0}, {"durable": 99}, {"durable": -5}]
+)
+async def test_a_chain_that_fits_does_not_excuse_fields_that_do_not(tmp_path: Path, change: dict[str, object]):
+    path = await write_session(tmp_path)
+    whole = lines_of(path)
+    path.write_bytes(b"".join(rechained(whole, MIDDLE)))
+    assert verify(str(path)).ok
+    path.write_bytes(b"".join(rechained(whole, MIDDLE, **change)))
+    assert not verify(str(path)).ok
+    opening, _ = open_all(path)
+    assert opening.log is None
+    let_go(opening)
 
 
 @pytest.mark.parametrize("kind", ["flip", "delete", "swap", "duplicate", "glue", "hash"])

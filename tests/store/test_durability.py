@@ -69,9 +69,12 @@ async def test_all_who_wait_share_one_sync(tmp_path: Path):
     await asyncio.to_thread(disk.began.acquire)
     waiters = [log.synced(log.append([prompt(f"agent {i}")])[0].seq) for i in range(16)]
     gathered = asyncio.gather(*waiters)
+    await asyncio.sleep(0)
     disk.let.release()
+    await blocker
+    assert log._barrier.busy  # the next one begins at once, not when the timer is due
     disk.let.release()
-    await asyncio.gather(blocker, gathered)
+    await gathered
     assert disk.syncs == 3
     assert log.durable == log.next_seq - 1
     log.drop()

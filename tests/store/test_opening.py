@@ -86,6 +86,17 @@ async def test_rubbish_after_the_last_record_is_a_torn_tail(tmp_path: Path, tail
     assert path.read_bytes() == whole
 
 
+@pytest.mark.parametrize("end", [b"", b" ", b"\r", b"\t"])
+async def test_a_record_without_its_newline_is_torn(tmp_path: Path, end: bytes):
+    path = await write_session(tmp_path, turns=1)
+    whole, last = path.read_bytes(), lines_of(path)[-1]
+    path.write_bytes(whole[:-1] + end)
+    opening, _ = open_all(path)
+    assert opening.torn.bytes == len(last) - 1 + len(end)
+    opening.log.drop()
+    assert path.read_bytes() == whole[: -len(last)]
+
+
 async def test_a_tear_is_reported_until_an_opening_is_recorded(tmp_path: Path):
     path = await write_session(tmp_path, turns=1)
     path.write_bytes(path.read_bytes() + b"torn")

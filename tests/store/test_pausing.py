@@ -99,6 +99,19 @@ async def test_the_reserve_is_kept_for_outcomes(tmp_path: Path):
     log.drop()
 
 
+async def test_the_reserve_is_taken_again_after_a_cut_gave_it_back(tmp_path: Path):
+    disk = FaultyDisk()
+    log = new_log(tmp_path, disk=disk)
+    await log.synced(0)
+    assert log.reserve()
+    disk.faults["write"] = full_after(0, short=40)
+    disk.calls.clear()
+    with pytest.raises(LogPaused):
+        log.append([prompt("half")])
+    assert disk.calls[-2:] == ["ftruncate", "reserve"]
+    log.drop()
+
+
 async def test_a_file_system_without_reserves_does_without(tmp_path: Path):
     disk = FaultyDisk()
     disk.faults["reserve"] = lambda *_: False

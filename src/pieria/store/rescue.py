@@ -33,7 +33,7 @@ def rescued(fd: int, path: str, *, sound: int, lines: Sequence[bytes], disk: Dis
             _write(disk, fresh, line)
         disk.fsync(fresh)
         disk.rename(temp, path)
-        sync_folder(disk, os.path.dirname(path))
+        sync_folder(disk, os.path.dirname(path) or ".")
     except (OSError, LogCorrupt) as problem:
         if fresh >= 0:
             os.close(fresh)
