@@ -135,6 +135,12 @@ def _hard_link_shrinks(folder: Path) -> list[Change]:
     return [change(folder / "a.txt", NEW, SHORT)]
 
 
+def _hard_link_and_mode(folder: Path) -> list[Change]:
+    (folder / "a.txt").write_bytes(OLD)
+    os.link(folder / "a.txt", folder / "twin.txt")
+    return [change(folder / "a.txt", OLD, NEW, 0o600)]
+
+
 def _modes(folder: Path) -> list[Change]:
     (folder / "a.sh").write_bytes(SHORT)
     (folder / "b.sh").write_bytes(SHORT)
@@ -173,6 +179,7 @@ CASES: dict[str, Callable[[Path], list[Change]]] = {
     "delete": _delete,
     "hard link": _hard_link,
     "hard link that shrinks": _hard_link_shrinks,
+    "hard link and mode": _hard_link_and_mode,
     "modes": _modes,
     "empty": _empty,
     "many": _many,

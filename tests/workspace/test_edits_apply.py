@@ -16,6 +16,7 @@ from pieria.core.ports import Files
 from pieria.core.values import Change, FileHash, OpId
 from pieria.workspace import renaming
 from pieria.workspace.disk import Disk
+from pieria.workspace.edit_recovery import recover
 from pieria.workspace.edits import apply
 from pieria.workspace.files import DiskFiles
 from pieria.workspace.spots import PREFIX, temp_name
@@ -23,6 +24,7 @@ from tests.workspace.edit_cases import (
     DISKS,
     EDIT,
     CountingDisk,
+    Killed,
     NoLinksEither,
     NoRenameat2,
     change,
@@ -255,6 +257,65 @@ def test_what_someone_wrote_on_top_of_ours_stays_when_the_rest_is_taken_back(tmp
     said = refused("mixed", change(one, b"old", b"new"), change(two, None, b"new"), disk=OnTop())
     assert str(sha(b"on top")) in said
     assert (one.read_bytes(), two.read_bytes()) == (b"on top", b"someone's")
+
+
+def test_what_someone_writes_into_the_old_file_after_the_swap_is_kept_and_named(tmp_path: Path) -> None:
+    path = tmp_path / "a"
+    path.write_bytes(b"old")
+
+    with path.open("r+b", buffering=0) as held:
+
+        class Late(CountingDisk):
+            def move(self, source: str, target: str) -> None:
+                held.write(b"late")
+                super().move(source, target)
+
+        outcome = apply(Late(), EDIT, [change(path, b"old", b"new"), change(tmp_path / "b", None, b"x")])
+    assert outcome.status == "done"
+    [kept] = [one for one in tmp_path.iterdir() if one.name.startswith(PREFIX)]
+    assert str(kept) in outcome.detail
+    assert (path.read_bytes(), kept.read_bytes()) == (b"new", b"late")
+
+
+class Striking(CountingDisk):
+    """Someone writes to a new file just before it is taken back."""
+
+    def __init__(self, path: Path, then: type[BaseException] | None = None) -> None:
+        super().__init__()
+        self.path, self.killed_by = path, then
+
+    def move(self, source: str, target: str) -> None:
+        if source == str(self.path):
+            self.path.write_bytes(b"someone's")
+        if target.endswith("second"):
+            Path(target).write_bytes(b"in the way")
+        super().move(source, target)
+        if source == str(self.path) and self.killed_by:
+            raise self.killed_by
+
+
+def test_a_new_file_that_someone_wrote_to_is_not_taken_back(tmp_path: Path) -> None:
+    first, second = tmp_path / "first", tmp_path / "second"
+    made = [change(first, None, b"new"), change(second, None, b"new")]
+    said = refused("mixed", *made, disk=Striking(first))
+    assert str(first) in said
+    assert contents(tmp_path) == {"first": (b"someone's", 0o644, 1), "second": (b"in the way", 0o644, 1)}
+
+
+def test_nor_is_it_lost_if_we_die_just_then(tmp_path: Path) -> None:
+    first, second = tmp_path / "first", tmp_path / "second"
+    made = [change(first, None, b"new"), change(second, None, b"new")]
+    with pytest.raises(Killed):
+        apply(Striking(first, Killed), EDIT, made)
+    assert not first.exists()
+    assert recover(Disk(), EDIT, made).status == "conflict"
+    assert contents(tmp_path) == {"first": (b"someone's", 0o644, 1), "second": (b"in the way", 0o644, 1)}
+
+
+def test_folders_made_for_an_edit_that_is_taken_back_go_again(tmp_path: Path) -> None:
+    second = tmp_path / "second"
+    refused("conflict", change(tmp_path / "a" / "b", None, b"x"), change(second, None, b"x"), disk=Striking(second))
+    assert [one.name for one in tmp_path.iterdir()] == ["second"]
 
 
 # --- refusals and errors -----------------------------------------------------------------------------------------

@@ -211,6 +211,16 @@ def test_recovery_puts_back_a_file_that_changed_while_it_was_deleted(tmp_path: P
     assert contents(tmp_path) == {"a": (b"written in the last moment", 0o644, 1)}
 
 
+def test_recovery_syncs_what_was_written_in_place(tmp_path: Path) -> None:
+    changes = CASES["hard link"](tmp_path)
+    whole = CountingDisk()
+    with pytest.raises(Killed):
+        apply(CountingDisk(3), EDIT, changes)
+    assert recover(whole, EDIT, changes).status == "done"
+    assert whole.log[:2] == ["open", "fsync"]
+    assert whole.log[-2:] == ["sync_folder", "fsync"]
+
+
 PROGRAM = """
 import os, signal, sys
 from pathlib import Path
