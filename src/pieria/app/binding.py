@@ -39,6 +39,12 @@ def split_model(name: str) -> tuple[str, str]:
     return "chat", name
 
 
+def cache_key(endpoint: str, session: str) -> str:
+    """The hint that keeps a session's requests on one cache, for hosts known to take it; strict ones refuse the field."""
+    host = endpoint.partition("://")[2].partition("/")[0]
+    return session if host == "api.openai.com" else ""
+
+
 def make_model(protocol: str, *, endpoint: str, key: str) -> Model:
     """The adapter for an endpoint, its connection begun. Raises UsageError when the endpoint can't be one."""
     if protocol == "scripted":

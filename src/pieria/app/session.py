@@ -151,7 +151,7 @@ def begin(setup: Setup, front: Front, *, ground: Ground | None = None) -> Sessio
     front.record(record)
     state = fold(State(), record)
     session = _session(log, state, Bodies(log.texts), front, world=ground.world(id, log, setup))
-    session.loop.writer.configure([_opened(0, None), *_roster(setup, head)])
+    session.loop.writer.configure([_opened(0, None), *_roster(id, setup, head)])
     return session
 
 
@@ -236,7 +236,7 @@ def _opened(unclean: int, opened: Opened | None, *, moved: str = "") -> Draft:
     return Draft(SESSION, event)
 
 
-def _roster(setup: Setup, head: place.Head) -> list[Draft]:
+def _roster(id: str, setup: Setup, head: place.Head) -> list[Draft]:
     protocol, name = binding.split_model(setup.model)
     found = place.instructions(place.repository_root(setup.cwd) or setup.cwd, setup.cwd)
     told = facts.facts(
@@ -246,7 +246,7 @@ def _roster(setup: Setup, head: place.Head) -> list[Draft]:
     observed = ProjectObserved(setup.root, told + notes, found.files, head.commit, head.branch)
     added = AgentAdded(
         lead.LEAD, "lead", protocol, name, lead.PROMPT, binding.tool_specs(DiskFiles()), setup.root,
-        setup.sampling, "", setup.max_output,
+        setup.sampling, binding.cache_key(setup.endpoint, id), setup.max_output,
     )  # fmt: skip
     return [Draft(SESSION, event) for event in (setup.settings, observed, added)]
 
