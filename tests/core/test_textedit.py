@@ -53,6 +53,14 @@ def test_new_lines_take_the_ending_of_their_neighbours() -> None:
     assert changed(b"only\r\nlast", Edit("last", "last\nmore")) == b"only\r\nlast\r\nmore"
 
 
+@pytest.mark.parametrize(
+    ("data", "newline"),
+    [(b"a\r\nb\r\nc\n", "\r\n"), (b"a\r\nb\nc\n", "\n"), (b"a\rb", "\r"), (b"a\rb\n", "\n"), (b"", "\n")],
+)
+def test_a_files_newline_is_what_most_lines_have(data: bytes, newline: str) -> None:
+    assert decode(data).newline == newline
+
+
 def test_a_file_with_cr_alone_keeps_it() -> None:
     assert changed(b"a\rb\rc\r", Edit("a\nb", "a\nx\nb")) == b"a\rx\rb\rc\r"
 
@@ -245,6 +253,11 @@ def test_a_tolerant_match_must_be_unique() -> None:
 def test_indentation_that_does_not_correspond_is_refused() -> None:
     data = b"if x:\n    a = 1\nb = 2\n"
     assert "not in the file" in refused(data, Edit("if x:\n    a = 1\n    b = 2", "pass"))
+
+
+def test_lines_that_lose_their_order_of_depth_are_refused() -> None:
+    assert "not in the file" in refused(b"    a = 1\n        b = 2\n", Edit("\ta = 1\n\tb = 2", "\tc = 3"))
+    assert "not in the file" in refused(b"  a = 1\n  b = 2\n", Edit("a = 1\n\tb = 2", "c = 3"))
 
 
 def test_white_space_inside_a_line_is_not_tolerated() -> None:

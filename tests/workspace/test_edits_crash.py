@@ -211,6 +211,17 @@ def test_recovery_puts_back_a_file_that_changed_while_it_was_deleted(tmp_path: P
     assert contents(tmp_path) == {"a": (b"written in the last moment", 0o644, 1)}
 
 
+def test_half_of_ours_in_a_file_that_we_swap_is_someones_own_choice(tmp_path: Path) -> None:
+    path = tmp_path / "a"
+    path.write_bytes(b"x = 2\ny = 1\n")
+    both = [change(path, b"x = 1\ny = 1\n", b"x = 2\ny = 2\n")]
+    assert recover(Disk(), EDIT, both).status == "conflict"
+    assert path.read_bytes() == b"x = 2\ny = 1\n"
+    os.link(path, tmp_path / "twin")
+    assert recover(Disk(), EDIT, both).status == "done"
+    assert path.read_bytes() == b"x = 2\ny = 2\n"
+
+
 def test_recovery_syncs_what_was_written_in_place(tmp_path: Path) -> None:
     changes = CASES["hard link"](tmp_path)
     whole = CountingDisk()

@@ -116,6 +116,8 @@ def test_links_to_and_from_rules_are_guarded(root: Path) -> None:
     for given in ("door/config", "AGENTS.md", "docs/rules.md", "docs/later.md", "settings/x.json"):
         assert touched(given, root).guarded, given
     assert not touched("docs/other.md", root).guarded
+    (root / "src" / "CLAUDE.md").symlink_to("../docs/other.md")
+    assert touched("src/CLAUDE.md", root).guarded
 
 
 @pytest.mark.parametrize("name", ["AGENTS.md", ".git/hooks/pre-commit", ".agents/skills/x/SKILL.md", "src/CLAUDE.md"])
