@@ -40,7 +40,7 @@ def split_model(name: str) -> tuple[str, str]:
 
 
 def cache_key(endpoint: str, session: str) -> str:
-    """The hint that keeps a session's requests on one cache, for hosts known to take it; strict ones refuse the field."""
+    """The hint that keeps a session on one cache, for hosts known to take it: strict ones refuse the field."""
     host = endpoint.partition("://")[2].partition("/")[0]
     return session if host == "api.openai.com" else ""
 
