@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import stat
-from fnmatch import fnmatchcase
 
 FOLDERS = {".git", ".pieria", ".agents", ".claude", ".husky", ".githooks", ".git-hooks"}
 FILES = {"agents.md", "claude.md", "agents.override.md", "claude.local.md"}
@@ -53,6 +52,8 @@ def named_guarded(path: str, root: str) -> bool:
 
 def is_secret(path: str) -> bool:
     """Whether a path's name is one under which secrets are kept."""
+    from fnmatch import fnmatchcase
+
     names = [part.casefold() for part in path.split("/") if part]
     if not names or any(fnmatchcase(names[-1], pattern) for pattern in NOT_SECRET):
         return False
