@@ -268,7 +268,8 @@ class Loop:
         if entry is not None:
             self._looking[CallId(f"stop {effect.op}")] = asyncio.create_task(self._stop_command(effect, entry))
         elif effect.op in self._running:
-            self._running[effect.op].cancel()
+            # Not at once: a job that is cancelled before its first step never tells how it ended.
+            asyncio.get_running_loop().call_soon(self._running[effect.op].cancel)
 
     async def _stop_command(self, effect: Stop, entry: CallState) -> None:
         await self.log.synced(effect.cause)
