@@ -6,6 +6,7 @@ Invariant: once dead, nothing that is left of it (a job on the loop, a thread) r
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import selectors
 import threading
 import time
@@ -19,8 +20,8 @@ SPEED = 50
 """How much faster than the world's the clock of a life in process runs: waits of a second cost 20 ms."""
 
 
-class Halt(SystemExit):
-    """Stands for the death of the process: no `except Exception` sees it, and it stops the loop at once."""
+Halt = SystemExit
+"""Stands for the death of the process: no `except Exception` sees it, it stops the loop and ends a thread in silence."""
 
 
 class LawBroken(AssertionError):
@@ -44,8 +45,6 @@ class FastLoop(asyncio.SelectorEventLoop):
         return super().time() * SPEED
 
     def clear(self) -> None:
-        for planned in (*self._scheduled, *self._ready):
-            planned.cancel()
         self._scheduled.clear()
         self._ready.clear()
         self._timer_cancelled_count = 0
@@ -156,17 +155,20 @@ def _halt() -> None:
 def bury(life: Life, loop: FastLoop) -> None:
     """End what is left of a life: its jobs, its threads, its hold on the log."""
     life.dead = True
+    _rest(loop, asyncio.sleep(0))  # a job that is cancelled before its first step leaves its coroutine behind
     for _ in range(100):
         left = [job for job in asyncio.all_tasks(loop) if not job.done()]
         if not left:
             break
         for job in left:
             job.cancel()
-        try:
-            loop.run_until_complete(asyncio.wait(left, timeout=1))
-        except Halt:
-            continue
+        _rest(loop, asyncio.wait(left, timeout=1))
     loop.pool.idle()
     if life.log is not None:
         life.log.drop()
     loop.clear()
+
+
+def _rest(loop: FastLoop, awaited: Any) -> None:
+    with contextlib.suppress(Halt):
+        loop.run_until_complete(awaited)

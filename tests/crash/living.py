@@ -100,7 +100,7 @@ def live(machine: Machine, loop: FastLoop, *, stop_at: int = 0) -> Life:
         assert life.dead
     except asyncio.CancelledError:
         where = life.session.loop.state if life.session else None
-        raise Hangs(f"after {life.steps[-5:]}: {where}") from None
+        raise Hangs(f"after {life.steps[-5:]}: {str(where)[:500]}") from None
     finally:
         watch.cancel()
         bury(life, loop)

@@ -1,7 +1,7 @@
 """What a power cut leaves of files: names and bytes that were synced, and any part of what was not.
 
-The model: a folder's entries are as after some call since its last sync (calls stay in their order); a file's bytes are
-those of its last sync, or of now, or of now with a part cut off or zeroed, or a mix of both by blocks of 4 KiB.
+The model: a folder's entries are as after some call since its last sync (calls stay in their order). A file that was
+synced once holds a mix, by blocks of 4 KiB, of its bytes then and now; one that never was may be cut, zeroed or empty.
 """
 
 from __future__ import annotations
@@ -92,9 +92,9 @@ class Kept(msgspec.Struct, frozen=True):
 def _after(dice: random.Random, synced: Node | None, last: Node) -> Node:
     if synced == last:
         return last
-    old = synced or Node(last.mode, b"")
-    mode = dice.choice((old.mode, last.mode))
-    return Node(mode, dice.choice((old.data, last.data, worn(dice, last.data), mixed(dice, old.data, last.data))))
+    if synced is None:
+        return Node(last.mode, dice.choice((b"", last.data, worn(dice, last.data))))
+    return Node(dice.choice((synced.mode, last.mode)), mixed(dice, synced.data, last.data))
 
 
 def worn(dice: random.Random, data: bytes) -> bytes:
@@ -117,12 +117,13 @@ def worn(dice: random.Random, data: bytes) -> bytes:
 
 
 def mixed(dice: random.Random, old: bytes, new: bytes) -> bytes:
-    """Blocks of both, at the length of either."""
+    """Blocks of both, at the length of either; what was never written reads as zeros."""
     length = dice.choice((len(old), len(new)))
     found = b""
     for start in range(0, length, BLOCK):
         stop = min(length, start + BLOCK)
         piece = dice.choice((old, new))[start:stop]
+        piece += old[start + len(piece) : stop]
         found += piece + bytes(stop - start - len(piece))
     return found
 

@@ -306,6 +306,7 @@ class Maker:
 
     def make_stopped(self) -> Iterator[Step]:
         yield Step(asks(call("shell", command=f"echo {self.token()} >>ran.txt; {BLOCKS}"), self._todo()))
+        yield Step(answer("It never comes"), gate="interrupt")  # asked for only if the command was cut off before
 
     def _shell(self) -> ScriptedCall:
         token = self.token()
