@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from pieria.core.errors import SessionBusy
-from pieria.store.lock import is_held
+from pieria.store.lock import is_held, lock
 from pieria.store.open import read_log
 from tests.store.scenario import closed, let_go, new_log, open_all, opened, prompt, write_session
 
@@ -99,6 +99,17 @@ async def test_looking_whether_a_session_is_held_tells_and_leaves_it_free(tmp_pa
     assert is_held(fd)
     opening.log.drop()
     assert not is_held(fd)
+    os.close(fd)
+
+
+async def test_a_log_replaced_between_opening_and_locking_is_not_written(tmp_path: Path):
+    path = await write_session(tmp_path)
+    fd = os.open(path, os.O_RDWR)
+    fresh = tmp_path / "rescued"
+    fresh.write_bytes(path.read_bytes())
+    fresh.rename(path)
+    with pytest.raises(SessionBusy):
+        lock(fd, str(path))
     os.close(fd)
 
 
