@@ -92,9 +92,15 @@ def barriers() -> None:
         print(f"50 shell turns: {len(calls)} fsync and fdatasync calls in all, {len(calls) / 50:.2f} a turn")
 
 
+def folding() -> None:
+    """How fast a log becomes a state."""
+    print("\n## fold")
+    fold.main([])
+
+
 def main(names: list[str]) -> int:
     """Run the named benchmarks."""
-    known = {"start": start, "turns": turns, "long": long, "barriers": barriers, "fold": fold.main}
+    known = {"start": start, "turns": turns, "long": long, "barriers": barriers, "fold": folding}
     wrong = [name for name in names if name not in known]
     if wrong:
         print(f"bench: there is no {wrong[0]}; known: {', '.join(known)}", file=sys.stderr)
