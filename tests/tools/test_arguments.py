@@ -36,6 +36,7 @@ def test_fitting_arguments_come_back_as_they_are() -> None:
         ('{"path":"a","path":"b"}', "the field 'path' is given twice"),
         ('{"path":"\\ud83d"}', "half a surrogate pair at character 0"),
         ('{"path":"\\uDC00"}', "half a surrogate pair"),
+        ('{"path":"a","\\udc00":1}', "half a surrogate pair"),
         ('{"path":"\udce9"}', "half a surrogate pair"),
         ("[" * 100_000, "nested too deeply"),
         ('{"path":' * 100_000, "nested too deeply"),

@@ -13,6 +13,7 @@ import pytest
 from pieria.core.ports import Applied, Ended
 from pieria.core.values import Examined, ToolResult
 from pieria.tools.arguments import parse
+from pieria.tools.base import fingerprint
 from pieria.tools.kit import kit
 from tests.tools.conftest import Bench
 from tests.tools.real_files import RealFiles
@@ -80,6 +81,12 @@ def test_looking_is_repeatable_and_changes_nothing(bench: Bench, name: str) -> N
     assert first.access == TOOLS[name].spec.access
     assert len(first.action) == 64
     assert msgspec.json.decode(msgspec.json.encode(first), type=Examined) == first
+
+
+def test_parts_of_an_action_do_not_run_together() -> None:
+    spec = TOOLS["read"].spec
+    parts: list[list[str | None]] = [["ab", "c"], ["a", "bc"], ["abc"], ["abc", ""], ["abc", None], ["ab", "c", ""]]
+    assert len({fingerprint(spec, each) for each in parts}) == len(parts)
 
 
 @every

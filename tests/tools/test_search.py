@@ -11,6 +11,7 @@ from time import monotonic
 import pytest
 
 from pieria.tools.patterns import PatternError, compiled
+from pieria.tools.scan import contents
 from pieria.tools.search import Failed, OutOfTime, Programs, Query, hits, is_common, listing, order, programs
 
 RG, GIT = shutil.which("rg"), shutil.which("git")
@@ -64,6 +65,7 @@ def tree(tmp_path: Path) -> Path:
             "a/loud.log": "word\n",
             "a/quiet.log": "no word here\n" * 3,
             "a/only/x": "word\n",
+            "a/z/only": "word\n",
             "build/x": "word\n",
             "sub/build/x": "word\n",
             "kept/this": "word\n",
@@ -81,6 +83,8 @@ def tree(tmp_path: Path) -> Path:
             "bom": b"\xef\xbb\xbfword\n",
             "wide": "\ufeffword é\n".encode("utf-16-le"),
             "binary": b"word\n\0word\n",
+            "binary-late": b"word\n" * 50_000 + b"\0",
+            "../.gitignore": "*.py\n",
             "é/ü.txt": "WORD wörd\n",
             "nested/.gitignore": "x\n",
             "nested/x": "word\n",
@@ -106,10 +110,12 @@ EVERYTHING = [
     "a/.gitignore",
     "a/b.py",
     "a/loud.log",
+    "a/z/only",
     "a-c",
     "a.txt",
     "bad\udcff.txt",
     "binary",
+    "binary-late",
     "bom",
     "crlf",
     "deep/y",
@@ -132,7 +138,7 @@ def test_all_ways_list_the_same_files_in_one_order(tree: Path, way: Programs) ->
 
 @way
 def test_a_folder_inside_is_listed_by_the_rules_above_it(tree: Path, way: Programs) -> None:
-    assert names(tree / "a", way) == [".gitignore", "b.py", "loud.log"]
+    assert names(tree / "a", way) == [".gitignore", "b.py", "loud.log", "z/only"]
     assert names(tree / "kept", way) == ["this"]
 
 
@@ -156,6 +162,7 @@ def test_all_ways_find_the_same_lines(tree: Path, way: Programs) -> None:
         (".hidden", one),
         ("a/b.py", one),
         ("a/loud.log", one),
+        ("a/z/only", one),
         ("a-c", one),
         ("a.txt", one),
         ("bad\udcff.txt", one),
@@ -243,7 +250,18 @@ def test_a_listed_file_behind_a_new_link_is_not_followed(tmp_path: Path) -> None
     assert names(root, Programs(git=GIT)) == []
 
 
-def test_programs_inside_the_root_or_on_a_relative_path_are_not_used(tmp_path: Path) -> None:
+def test_a_link_is_never_opened(tmp_path: Path) -> None:
+    put(tmp_path, {"a": "word\n"})
+    (tmp_path / "link").symlink_to("a")
+    assert contents(os.fsencode(tmp_path / "a"), 10) == "word\n"
+    assert contents(os.fsencode(tmp_path / "a"), 4) is None
+    assert contents(os.fsencode(tmp_path / "link"), 10) is None
+
+
+def test_programs_inside_the_root_or_on_a_relative_path_are_not_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
     put(tmp_path, {"r/bin/rg": "#!/bin/sh\n", "bin/rg": "#!/bin/sh\n", "bin/git": "not executable\n"})
     for place in ("r/bin/rg", "bin/rg"):
         (tmp_path / place).chmod(0o755)

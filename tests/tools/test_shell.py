@@ -127,8 +127,10 @@ FACTS = Examined(access="shell", action="", command="x", cwd="/r", timeout_s=600
         ),
         (
             Ended(None, b"half", output_bytes=4, unknown=True),
-            "half\n[interrupted: outcome unknown. It may have run wholly, in part or not at all: "
-            "check what it changed before you repeat it]",
+            (
+                "half\n[interrupted: outcome unknown. It may have run wholly, in part or not at all: "
+                "check what it changed before you repeat it]"
+            ),
             True,
         ),
         (Ended(None, never_ran=True), "[never ran: nothing happened; repeat it if it is still needed]", True),

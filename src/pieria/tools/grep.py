@@ -179,7 +179,7 @@ class _Page:
         rows, last, taken = [path], 0, 0
         for line in lines:
             gap = last > 0 and line.number > last + 1
-            if self._shown + taken >= self._most and (line.matches or gap or not taken):
+            if self._shown + taken >= self._most and (line.matches or gap):
                 self._is_full = True
                 break
             new = ["--"] if gap and has_context else []
