@@ -23,9 +23,13 @@ from pieria.core.state import State
 from pieria.core.values import AgentId, OpId, Sampling
 from pieria.core.view import Outcome, Question, answer, outcome, questions
 from pieria.headless.printing import JsonPrinter, LinePrinter, progress_line, shorten
+from pieria.headless.streams import Stream, open_standard
 from pieria.store.index import latest_session
 from pieria.store.paths import find_session, sessions_dir
-from pieria.workspace.keys import take_keys, wipe
+from pieria.workspace.keys import take_keys
+
+RESERVE_AFTER_S = 0.25
+"""Blocks for a full disk's day are set aside once the first request is out."""
 
 SIGNALS = {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGHUP: 129}
 
@@ -69,7 +73,8 @@ class Place(msgspec.Struct, frozen=True):
 
 
 def drive(asked: Asked) -> int:
-    """Asked to the end and return the exit code."""
+    """Drive a session to its end and return the exit code."""
+    open_standard()
     cwd = _folder(asked.cwd)
     keys = take_keys(os.environ)
     environ = {**os.environ, **keys}
@@ -85,7 +90,7 @@ async def _drive(asked: Asked, place: Place) -> int:
     out = _Out(asked)
     session = await _open(asked, place, out.front)
     out.remember(session.loop.state)
-    stopped = _listen(session)
+    stopped = _listen(session, out.answer)
     try:
         for id in asked.approve:
             await session.submit(AnswerApproval(OpId(id), "allow"))
@@ -95,14 +100,14 @@ async def _drive(asked: Asked, place: Place) -> int:
             await session.submit(SubmitPrompt(_first_agent(session), asked.prompt))
         else:
             await _take_up(session)
-        wipe(place.keys)
+        asyncio.get_running_loop().call_later(RESERVE_AFTER_S, session.log.reserve)
         await session.loop.rest()
     except UsageError:
         await session.close(Outcome("failed", 2, "the command line was rejected"))
         raise
     ended = outcome(session.loop.state)
     if stopped:
-        ended = Outcome("interrupted", stopped[0], "a signal asked to stop")
+        ended = Outcome("interrupted", *stopped[0])
     words = session.log.texts.text(answer(session.loop.state))
     asks = questions(session.loop.state)
     await session.close(ended)
@@ -169,6 +174,7 @@ def _setup(place: Place, model: str, endpoint: str, folder: str) -> Setup:
         settings=settings, sampling=Sampling(config.temperature, None, config.effort),
         max_output=config.max_output_tokens, secrets=place.secrets, sessions=folder,
         own_folders=(dirs.config, dirs.state), environ=dict(os.environ),
+        keys=place.keys,
         port=binding.make_model(binding.split_model(model)[0], endpoint=endpoint, key=place.key),
     )  # fmt: skip
 
@@ -184,20 +190,24 @@ async def _take_up(session: Session) -> None:
             await session.submit(GoOn(id))
 
 
-def _listen(session: Session) -> list[int]:
-    """A first signal interrupts what runs; a second one ends the process at once: the log can take it."""
-    stopped: list[int] = []
+def _listen(session: Session, answers: Stream) -> list[tuple[int, str]]:
+    """A first signal interrupts what runs, as does a reader who left; a second signal ends the process at once."""
+    stopped: list[tuple[int, str]] = []
+    loop = asyncio.get_running_loop()
 
-    def stop(number: signal.Signals) -> None:
-        if stopped:
-            os._exit(SIGNALS[number])
-        stopped.append(SIGNALS[number])
-        interrupt = asyncio.get_running_loop().create_task(session.loop.submit(Interrupt(reason=number.name)))
+    def stop(code: int, name: str, why: str) -> None:
+        stopped.append((code, why))
+        interrupt = loop.create_task(session.loop.submit(Interrupt(reason=name)))
         interrupt.add_done_callback(lambda done: done.cancelled() or done.exception())
 
-    loop = asyncio.get_running_loop()
+    def signalled(number: signal.Signals) -> None:
+        if any(code in SIGNALS.values() for code, _ in stopped):
+            os._exit(SIGNALS[number])  # the log can take it
+        stop(SIGNALS[number], number.name, "a signal asked to stop")
+
+    answers.on_broken = lambda: stop(141, "SIGPIPE", "nobody reads the output any more")
     for number in SIGNALS:
-        loop.add_signal_handler(number, stop, number)
+        loop.add_signal_handler(number, signalled, number)
     return stopped
 
 
@@ -212,21 +222,21 @@ def _folder(given: str) -> str:
 
 
 def _say(words: str) -> None:
-    if sys.stderr is not None:
-        sys.stderr.write(f"{words}\n")
+    Stream(sys.stderr).write(f"{words}\n")
 
 
 class _Out:
-    """Where words and records go."""
+    """Where words and records go. `answer`: standard output."""
 
     def __init__(self, asked: Asked) -> None:
         self._asked = asked
+        self.answer = Stream(sys.stdout)
         printer: JsonPrinter | LinePrinter | None = None
         self._lines: LinePrinter | None = None
         if asked.json:
-            printer = JsonPrinter(self._write)
-        elif not asked.quiet and sys.stderr is not None:
-            printer = self._lines = LinePrinter(sys.stderr)
+            printer = JsonPrinter(self.answer.write)
+        elif not asked.quiet:
+            printer = self._lines = LinePrinter(Stream(sys.stderr).write)
         self.front = Front(
             record=printer.record if printer else _ignore,
             durable=printer.durable if printer else _ignore,
@@ -240,21 +250,14 @@ class _Out:
             turns = [agent.turn for agent in state.agents.values() if agent.turn]
             self._lines.remember(entry.call for turn in turns for entry in turn.calls)
 
-    def _write(self, data: bytes) -> None:
-        """Write whole lines at once: a reader may stop at any of them."""
-        if sys.stdout is None:
-            return
-        sys.stdout.buffer.write(data)
-        sys.stdout.buffer.flush()
-
     def _progress(self, agent: AgentId, text: str) -> None:
         if self._asked.json and self._asked.progress:
-            self._write(progress_line(agent, text))
+            self.answer.write(progress_line(agent, text))
 
     def finish(self, session: str, ended: Outcome, words: str, asks: tuple[Question, ...]) -> int:
         """Say how it ended: the answer to stdout, everything else to stderr."""
         if not self._asked.json and words.strip() and ended.status == "finished":
-            self._write(words.encode("utf-8", "replace").rstrip() + b"\n")
+            self.answer.write(words.rstrip() + "\n")
         for question in asks:
             what = shorten(question.facts.command or ", ".join(path.given for path in question.facts.paths), 300)
             _say(f"approval {question.id}: {question.agent} wants {question.tool}: {what} ({question.why})")
@@ -264,6 +267,8 @@ class _Out:
         elif ended.exit_code:
             _say(f"pieria: {ended.status}{': ' + ended.reason if ended.reason else ''}")
             _say(f"hint: 'pieria resume {session}' goes on; 'pieria log show {session}' tells what happened")
+        if self.answer.problem is not None:
+            raise self.answer.problem
         return ended.exit_code
 
 

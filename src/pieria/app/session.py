@@ -6,6 +6,7 @@ import os
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
+from functools import cache
 
 import msgspec
 
@@ -43,6 +44,7 @@ from pieria.store.open import Opened, open_log
 from pieria.store.paths import new_session_id, session_folder
 from pieria.tools.arguments import nearest, parse
 from pieria.workspace.files import DiskFiles
+from pieria.workspace.keys import wipe
 from pieria.workspace.living import boot_id, look
 from pieria.workspace.processes import Commands
 
@@ -59,7 +61,10 @@ class Front(msgspec.Struct):
 
 
 class Setup(msgspec.Struct, frozen=True):
-    """Everything that a session is started with, already resolved. `port`: the model's adapter, if made already."""
+    """Everything that a session is started with, already resolved.
+
+    `keys` names the secrets that were taken out of the environment; `port` is the model's adapter, if made already.
+    """
 
     cwd: str
     root: str
@@ -72,6 +77,7 @@ class Setup(msgspec.Struct, frozen=True):
     sessions: str = ""
     own_folders: tuple[str, ...] = ()
     environ: dict[str, str] = {}
+    keys: tuple[str, ...] = ()
     port: Model | None = None
 
 
@@ -113,12 +119,17 @@ def real_world(id: str, log: Log, setup: Setup) -> World:
         if log.frozen is not None:
             await log.rescue()
 
+    @cache
+    def forget_keys() -> None:
+        wipe(setup.keys)
+
     return World(
         log=log,
         mend=mend,
         texts=log.texts,
         files=files,
         processes=Commands(os.path.join(session_folder(log.path), "jobs"), id, base=setup.environ),
+        before_command=forget_keys,
         secrets=KnownSecrets(setup.secrets),
         encoders=binding.ENCODERS,
         model=lambda added: setup.port or binding.make_model(added.protocol, endpoint=setup.endpoint, key=""),
@@ -253,11 +264,11 @@ def _roster(id: str, setup: Setup, head: place.Head) -> list[Draft]:
 
 def _session(log: Log, state: State, bodies: Bodies, front: Front, *, world: World) -> Session:
     assert state.session is not None
-    log.on_own(front.record)
     log.on_durable(front.durable)
     loop = Loop(
         world, state, bodies, on_record=front.record, on_progress=front.progress,
         on_pause=lambda problem: front.notice(f"{problem}" + (f"\nhint: {problem.hint}" if problem.hint else "")),
     )  # fmt: skip
+    log.on_own(loop.writer.take)
     log.on_durable(loop.tidy)
     return Session(state.session.session, log, loop, front)

@@ -57,10 +57,14 @@ class Writer:
         """Record facts and fold them at once. Raises PieriaError when the disk refuses; nothing has changed then."""
         records = self.log.append(drafts, outcome=outcome)
         for record in records:
-            self.state = fold(self.state, record)
-            self._on_record(record)
+            self.take(record)
         self.changed.set()
         return records
+
+    def take(self, record: Record) -> None:
+        """Fold a written record. The log hands over those that it adds by itself: contents and marks."""
+        self.state = fold(self.state, record)
+        self._on_record(record)
 
     def configure(self, drafts: Sequence[Draft]) -> tuple[Record, ...]:
         """Record what the program that opened the session composed: openings, settings, roster, its end."""

@@ -161,6 +161,7 @@ class Performer:
         began = [] if draft is None else [draft]
         job = str(entry.call.id) if entry.spawned is None else f"{entry.spawned.job}-again"
         command = self._world.secrets.reveal(self._world.texts.text(facts.command))
+        self._world.before_command()
         try:
             spawned = self._world.processes.spawn(job, command, cwd=facts.cwd, timeout_s=facts.timeout_s)
         except OSError as problem:

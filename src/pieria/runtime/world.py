@@ -28,7 +28,7 @@ class Log(Protocol):
 class World(msgspec.Struct):
     """Everything outside that effects use. `tools` makes an agent's tools, given what it knows of files.
 
-    `mend`: after a sync that failed, move the log to a new file or raise PieriaError; else nothing.
+    `before_command` is called before each command is spawned. `mend`: after a sync that failed, move the log to a new file or raise PieriaError; else nothing.
     """
 
     log: Log
@@ -43,4 +43,5 @@ class World(msgspec.Struct):
     parse: Callable[[str, str], dict[str, object] | str]
     nearest: Callable[[str, Sequence[str]], str]
     now: Callable[[], str]
+    before_command: Callable[[], None] = lambda: None
     add_dirs: tuple[str, ...] = ()
