@@ -28,7 +28,8 @@ class Log(Protocol):
 class World(msgspec.Struct):
     """Everything outside that effects use. `tools` makes an agent's tools, given what it knows of files.
 
-    `before_command` is called before each command is spawned. `mend`: after a sync that failed, move the log to a new file or raise PieriaError; else nothing.
+    `before_command` is called before each command is spawned. `mend`: after a sync that failed, move the log to a
+    new file or raise PieriaError; else nothing.
     """
 
     log: Log
