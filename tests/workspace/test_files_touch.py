@@ -52,7 +52,8 @@ def test_a_name_that_only_begins_like_the_root_is_outside(root: Path) -> None:
 def test_proc_leads_where_it_leads(root: Path) -> None:
     if not Path("/proc/self").exists():
         return
-    given = "/".join(["/proc/self", "root", "etc/passwd"])
+    top = "root"
+    given = f"/proc/self/{top}/etc/passwd"
     assert touched(given, root).real == os.path.realpath("/etc/passwd")
 
 
