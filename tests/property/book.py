@@ -18,10 +18,17 @@ from pieria.core.events.calls import (
 )
 from pieria.core.events.model import StepFailed, StepFinished, StepLost, StepStarted
 from pieria.core.events.session import SettingsApplied
-from pieria.core.events.turns import InterruptRequested, PromptSubmitted, TimerFired, TurnFinished, TurnStarted
+from pieria.core.events.turns import (
+    InterruptRequested,
+    NudgeGiven,
+    PromptSubmitted,
+    TimerFired,
+    TurnFinished,
+    TurnStarted,
+)
 from pieria.core.record import ROW_OF, Record
 from pieria.core.state import State
-from pieria.core.turn import MAX_ATTEMPTS
+from pieria.core.turn import MAX_ATTEMPTS, NUDGES
 from pieria.core.values import AssistantMessage, Message, SystemMessage, ToolMessage, UserMessage
 
 CLOSERS = (CallRefused, ToolFinished, ToolInterrupted)
@@ -38,6 +45,7 @@ class Book:
         self.committed: Counter[str] = Counter()
         self.closed: Counter[str] = Counter()
         self.prompts: dict[str, list[str]] = {}
+        self.nudges: dict[str, list[str]] = {}
         self.context: dict[str, list[Message]] = {}
         self.turns: dict[str, int] = {}
         self.halted: set[str] = set()
@@ -55,25 +63,28 @@ class Book:
             self.open[record.op] = row.name
         elif row.closes:
             assert self.open.pop(record.op, None) in row.closes, f"{row.name} closes {record.op}, which it must not"
-        note = getattr(self, f"note_{type(record.data).__name__}", None)
+        note = getattr(self, f"note_{row.name.replace('.', '_')}", None)
         if note is not None:
             note(record, record.data, before, after)
 
     # --- turns and steps ------------------------------------------------------------------------------------------
 
-    def note_PromptSubmitted(self, record: Record, data: PromptSubmitted, before: State, after: State) -> None:
+    def note_prompt_submitted(self, record: Record, data: PromptSubmitted, before: State, after: State) -> None:
         self.prompts.setdefault(data.to, []).append(str(data.text))
 
-    def note_InterruptRequested(self, record: Record, data: InterruptRequested, before: State, after: State) -> None:
+    def note_nudge_given(self, record: Record, data: NudgeGiven, before: State, after: State) -> None:
+        self.nudges.setdefault(record.agent, []).append(data.kind)
+
+    def note_interrupt_requested(self, record: Record, data: InterruptRequested, before: State, after: State) -> None:
         self.halted |= {id for id in self.turns if data.to in ("", id)}
 
-    def note_TurnStarted(self, record: Record, data: TurnStarted, before: State, after: State) -> None:
+    def note_turn_started(self, record: Record, data: TurnStarted, before: State, after: State) -> None:
         assert record.agent not in self.turns, "one turn at a time"
         assert data.inputs, "a turn begins with something to do"
         assert not self.time_is_up
         self.turns[record.agent] = record.seq
 
-    def note_TurnFinished(self, record: Record, data: TurnFinished, before: State, after: State) -> None:
+    def note_turn_finished(self, record: Record, data: TurnFinished, before: State, after: State) -> None:
         del self.turns[record.agent]
         agent = before.agents[record.agent]
         assert all(entry.phase == "closed" for entry in agent.turn.calls), "no turn ends with an open call"
@@ -82,14 +93,16 @@ class Book:
         self.halted.discard(record.agent)
         self.failed_attempt.pop(record.agent, None)
 
-    def note_StepStarted(self, record: Record, data: StepStarted, before: State, after: State) -> None:
+    def note_step_started(self, record: Record, data: StepStarted, before: State, after: State) -> None:
         id = record.agent
         assert id in self.turns
         assert id not in self.halted, "no step after an interrupt"
         assert not self.time_is_up, "no step after the deadline"
         assert [op for op in self.open if op.startswith(f"{id}.")] == [record.op], "a step begins alone"
         if data.attempt > 1:
-            assert self.failed_attempt.pop(id) == (data.attempt - 1, self.request[id]), "another attempt, the same bytes"
+            assert self.failed_attempt.pop(id) == (data.attempt - 1, self.request[id]), (
+                "another attempt, the same bytes"
+            )
             assert data.request.sha256 == self.request[id]
             assert data.request.add == ()
         else:
@@ -110,16 +123,18 @@ class Book:
         check_context(context)
         said = [entry.text for entry in context if isinstance(entry, UserMessage) and not entry.label]
         assert said == self.prompts[id], "every prompt is sent once, in order, with the next step"
+        nudges = [entry.label for entry in context if isinstance(entry, UserMessage) and entry.label in NUDGES]
+        assert nudges == self.nudges.get(id, []), "what the harness says is sent once"
 
-    def note_StepFinished(self, record: Record, data: StepFinished, before: State, after: State) -> None:
+    def note_step_finished(self, record: Record, data: StepFinished, before: State, after: State) -> None:
         turn = after.agents[record.agent].turn
         if turn.step.phase == "answered":
             self.committed.update(str(call.id) for call in data.calls)
 
-    def note_StepLost(self, record: Record, data: StepLost, before: State, after: State) -> None:
+    def note_step_lost(self, record: Record, data: StepLost, before: State, after: State) -> None:
         self._not_answered(record, before)
 
-    def note_StepFailed(self, record: Record, data: StepFailed, before: State, after: State) -> None:
+    def note_step_failed(self, record: Record, data: StepFailed, before: State, after: State) -> None:
         self._not_answered(record, before)
 
     def _not_answered(self, record: Record, before: State) -> None:
@@ -127,10 +142,10 @@ class Book:
         self.failed_attempt[record.agent] = (step.attempt, self.request[record.agent])
         assert step.attempt <= 3 * MAX_ATTEMPTS, "attempts are bounded"
 
-    def note_SettingsApplied(self, record: Record, data: SettingsApplied, before: State, after: State) -> None:
+    def note_settings_applied(self, record: Record, data: SettingsApplied, before: State, after: State) -> None:
         self.steps_under_cap, self.time_is_up = 0, False
 
-    def note_TimerFired(self, record: Record, data: TimerFired, before: State, after: State) -> None:
+    def note_timer_fired(self, record: Record, data: TimerFired, before: State, after: State) -> None:
         timer = before.timers[record.op]
         if timer.purpose == "deadline" and timer.deadline == before.settings.deadline:
             assert record.time >= timer.deadline, "time is up when it is, not before"
@@ -138,11 +153,11 @@ class Book:
 
     # --- calls ----------------------------------------------------------------------------------------------------
 
-    def note_ApprovalRequested(self, record: Record, data: ApprovalRequested, before: State, after: State) -> None:
+    def note_approval_requested(self, record: Record, data: ApprovalRequested, before: State, after: State) -> None:
         self.asked[record.op] = data.action
         self.allowed.pop(str(data.call), None)
 
-    def note_ApprovalAnswered(self, record: Record, data: ApprovalAnswered, before: State, after: State) -> None:
+    def note_approval_answered(self, record: Record, data: ApprovalAnswered, before: State, after: State) -> None:
         question = before.approvals[record.op]
         if data.answer == "allow":
             self.allowed[str(question.call)] = self.asked[record.op]
@@ -150,7 +165,7 @@ class Book:
             entry = entry_of(before, question.agent, str(question.call))
             assert ruling_now(before, question.agent, entry).ruling == data.answer
 
-    def note_ToolStarted(self, record: Record, data: ToolStarted, before: State, after: State) -> None:
+    def note_tool_started(self, record: Record, data: ToolStarted, before: State, after: State) -> None:
         call = str(data.call)
         assert call not in self.started, "no call begins twice"
         assert call not in self.closed
@@ -167,16 +182,16 @@ class Book:
         else:
             assert (ruled.ruling, ruled.by, ruled.reason) == ("allow", data.ruling.by, data.ruling.reason)
 
-    def note_CallRefused(self, record: Record, data: CallRefused, before: State, after: State) -> None:
+    def note_call_refused(self, record: Record, data: CallRefused, before: State, after: State) -> None:
         assert str(data.call) not in self.started
         assert data.text
         self._close(record, str(data.call))
 
-    def note_ToolFinished(self, record: Record, data: ToolFinished, before: State, after: State) -> None:
+    def note_tool_finished(self, record: Record, data: ToolFinished, before: State, after: State) -> None:
         assert str(data.call) in self.started
         self._close(record, str(data.call))
 
-    def note_ToolInterrupted(self, record: Record, data: ToolInterrupted, before: State, after: State) -> None:
+    def note_tool_interrupted(self, record: Record, data: ToolInterrupted, before: State, after: State) -> None:
         assert str(data.call) in self.started
         self._close(record, str(data.call))
 
@@ -206,7 +221,7 @@ def ruling_now(state: State, id: str, entry) -> policy.Ruled:
 
 
 def check_context(context: list[Message]) -> None:
-    """A provider accepts these messages: calls and results in pairs and in order, no empty answer, ours to speak last."""
+    """Check what providers ask for: calls and results in pairs and in order, no empty answer, ours to speak last."""
     due: list[str] = []
     for entry in context:
         if isinstance(entry, ToolMessage):

@@ -54,7 +54,12 @@ def drafts() -> st.SearchStrategy[Draft]:
     """Any event of anyone, true to its type and to nothing else."""
     return st.sampled_from([row.cls for row in TABLE]).flatmap(
         lambda cls: st.builds(
-            Draft, AGENTS, EVENTS[cls], op=OPS, cause=st.none() | st.integers(0, 99), basis=st.none() | st.integers(0, 99)
+            Draft,
+            AGENTS,
+            EVENTS[cls],
+            op=OPS,
+            cause=st.none() | st.integers(0, 99),
+            basis=st.none() | st.integers(0, 99),
         )
     )
 

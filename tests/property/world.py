@@ -36,7 +36,6 @@ from pieria.core.record import FIRST_PREV, Draft, Record, decode, encode
 from pieria.core.state import CallState, State
 from pieria.core.turn import sent_by
 from pieria.core.values import (
-    PERSON,
     SESSION,
     AgentId,
     Blob,

@@ -260,11 +260,14 @@ def line(event, *, agent: str = "lead", op: str | None = None) -> tuple[Record, 
 
 def test_a_line_is_what_the_format_says() -> None:
     record, data = line(PromptSubmitted(LEAD, "h\u00e9\n"))
-    assert data == (
-        '{"seq":3,"prev":"00000000000000000000000000000000","durable":2,"epoch":1,'
-        f'"time":"{START}","agent":"lead","n":7,"type":"prompt.submitted","v":1,'
-        f'"data":{{"to":"lead","text":"h\u00e9\\n"}},"hash":"{record.hash}"}}\n'
-    ).encode()
+    assert (
+        data
+        == (
+            '{"seq":3,"prev":"00000000000000000000000000000000","durable":2,"epoch":1,'
+            f'"time":"{START}","agent":"lead","n":7,"type":"prompt.submitted","v":1,'
+            f'"data":{{"to":"lead","text":"h\u00e9\\n"}},"hash":"{record.hash}"}}\n'
+        ).encode()
+    )
     assert decode(data) == record
 
 

@@ -7,7 +7,8 @@ from pieria.core.events.calls import ApprovalAnswered, CallExamined, CallRefused
 from pieria.core.events.model import StepFinished, StepLost, StepPartial, StepStarted
 from pieria.core.events.turns import PromptSubmitted, TimerFired, TurnFinished, TurnStarted
 from pieria.core.record import Draft
-from pieria.core.state import Input, Tokens
+from pieria.core.state import SENT_BLOCK, Input, Tokens
+from pieria.core.turn import sent_by
 from pieria.core.values import AssistantMessage, Examined, SystemMessage, ToolMessage, Usage, UserMessage
 from tests.unit.story import LEAD, OUTSIDE, Story
 
@@ -118,6 +119,30 @@ def test_what_a_turn_sent_stays_with_it() -> None:
     assert turn.sent[0] == (UserMessage("one"),)
     assert [type(message).__name__ for message in turn.sent[1]] == ["AssistantMessage", "ToolMessage"]
     assert (turn.steps, turn.calls) == (2, ())
+
+
+def test_a_long_turn_keeps_all_that_it_sent_in_order() -> None:
+    story = Story()
+    story.prompt()
+    for _ in range(2 * SENT_BLOCK + 3):
+        story.answers("todo")
+        story.looks(0)
+        story.finishes(0)
+    turn = story.agent().turn
+    assert turn.steps == 2 * SENT_BLOCK + 4
+    assert list(sent_by(turn)) == story.sent[LEAD][1:]
+    assert (len(turn.sent_before), len(turn.sent)) == (2, 4)
+
+
+def test_what_the_harness_says_is_sent_once() -> None:
+    story = Story()
+    story.prompt()
+    story.ends(StepFinished(""))
+    for _ in range(2):
+        story.answers("todo")
+        story.looks(0)
+        story.finishes(0)
+    assert [entry.label for entry in story.sent[LEAD] if isinstance(entry, UserMessage)] == ["", "empty"]
 
 
 def test_partial_text_is_shown_and_never_sent() -> None:

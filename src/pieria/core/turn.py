@@ -245,8 +245,6 @@ def decide(state: State, id: AgentId, agent: Agent) -> tuple[Effect, ...]:
         return (_write(id, TurnStarted(tuple(entry.seq for entry in agent.unread))),)
     if agent.stop is not None:
         return _decide_stop(id, agent, turn, agent.stop)
-    if state.out_of_time:
-        return ()
     if any(call.phase != "closed" for call in turn.calls):
         return calls.decide(state, id, agent)
     if turn.step is None:
