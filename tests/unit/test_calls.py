@@ -119,7 +119,8 @@ def test_a_closed_call_is_not_closed_again_nor_opened_anew() -> None:
     before = story.agent()
     for event in (
         ToolFinished("lead.1.0", "second"), CallRefused("lead.1.0", "stop", "no"),
-        CallExamined("lead.1.0", Examined("read", "x")), ToolInterrupted("lead.1.0", "unknown", "x"), ToolSpawned("lead.1.0", 1, 1, "b", "j"),
+        CallExamined("lead.1.0", Examined("read", "x")),
+        ToolInterrupted("lead.1.0", "unknown", "x"), ToolSpawned("lead.1.0", 1, 1, "b", "j"),
     ):  # fmt: skip
         story.tell(LEAD, event, op="lead.4")
         assert story.agent() == before
