@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from pieria.core.ports import Ended, Spawned
+from pieria.core.ports import Ended
 from pieria.workspace import living
 from pieria.workspace.processes import Commands
 from tests.workspace.commands import (
@@ -340,16 +340,29 @@ async def test_a_daemon_that_left_the_session_is_stopped_too(tmp_path: Path) -> 
 
 async def test_the_mark_of_one_job_is_not_that_of_another(tmp_path: Path) -> None:
     made = commands(tmp_path)
+    spawned = {}
     for job in ("lead.1", "lead.11"):
-        spawned = made.spawn(job, f"setsid sh -c 'echo $$ >{tmp_path}/{job}; exec sleep 300' &", cwd="/", timeout_s=30)
+        command = f"setsid sh -c 'echo $$ >{tmp_path}/{job}; exec sleep 300' &"
+        spawned[job] = made.spawn(job, command, cwd="/", timeout_s=30)
         made.go(job)
-        await made.wait(spawned)
+        await made.wait(spawned[job])
     first, other = said(tmp_path / "lead.1"), said(tmp_path / "lead.11")
-    await made.stop(Spawned(1, 0, living.boot_id(), "lead.1"))
+    await made.stop(spawned["lead.1"])
     assert not lives(first)
     assert lives(other)
-    await made.stop(spawned)
+    await made.stop(spawned["lead.11"])
     assert not lives(other)
+
+
+async def test_what_has_lost_the_mark_is_found_by_its_session(tmp_path: Path) -> None:
+    made = commands(tmp_path)
+    command = f"env -i sh -c 'trap \"\" TERM; echo $$ >{tmp_path}/bare; while :; do /bin/sleep 1; done'"
+    spawned = made.spawn("lead.1", command, cwd="/", timeout_s=30)
+    made.go("lead.1")
+    bare = said(tmp_path / "bare")
+    await made.stop(spawned)
+    assert not lives(bare)
+    assert (await made.wait(spawned)).stopped
 
 
 async def test_a_command_that_cleans_up_on_term_reports_its_own_code(tmp_path: Path) -> None:

@@ -15,7 +15,18 @@ import pytest
 
 from pieria.core.ports import Ended, Spawned
 from pieria.workspace import living
-from tests.workspace.commands import PAIRS, SUPERVISORS, commands, ended, leftovers, lives, named, session_of, until
+from tests.workspace.commands import (
+    PAIRS,
+    SUPERVISORS,
+    commands,
+    ended,
+    leftovers,
+    lives,
+    named,
+    said,
+    session_of,
+    until,
+)
 
 AGENT = """
 import asyncio, json, os, sys
@@ -174,6 +185,15 @@ def test_a_daemon_does_not_escape_the_deadline_without_us(tmp_path: Path) -> Non
     until((tmp_path / "daemon").exists)
     assert left_alone(tmp_path, agent).timed_out
     until(lambda: not commands(tmp_path).leftover(), limit_s=3)
+
+
+@supervisors
+def test_what_has_lost_the_mark_does_not_escape_either(tmp_path: Path, how: dict[str, str]) -> None:
+    command = f"env -i sh -c 'trap \"\" TERM; echo $$ >{tmp_path}/bare; while :; do /bin/sleep 1; done'"
+    agent = Agent(tmp_path, command, timeout_s=1, **how)
+    bare = said(tmp_path / "bare")
+    assert left_alone(tmp_path, agent).exit_code in {137, 143}
+    until(lambda: not lives(bare), limit_s=3)
 
 
 @supervisors

@@ -11,6 +11,7 @@ import contextlib
 import os
 import signal
 import time
+from collections.abc import AsyncIterator
 
 from pieria.core.ports import Spawned
 from pieria.workspace import environment, living, spool, supervisor
@@ -24,39 +25,42 @@ SCRIPT = b"sh\0-c\0" + supervisor.SCRIPT.encode()
 
 async def end(spawned: Spawned, mark: str, *, folder: str, grace_s: float, limit_bytes: int) -> None:
     """End all that a command started. Returns when nothing of it lives, or nothing more can be done."""
+    head = supervisor_of(spawned)
+    group, session = (head.group, head.session) if head else (-1, -1)
     told: dict[tuple[int, int], str] = {}
+
+    def news(members: list[living.Living]) -> list[living.Living]:
+        found = [one for one in members if (one.pid, one.start_time) not in told]
+        told.update({(one.pid, one.start_time): f"{one.name} {one.pid}" for one in found})
+        return found
+
+    async def left(until: float) -> AsyncIterator[list[living.Living]]:
+        """Yield what still lives, again and again until nothing does or the time is over."""
+        while (members := await asyncio.to_thread(_members, spawned, mark, session=session)) or supervisor_of(spawned):
+            yield members
+            spool.cut_output(folder, limit_bytes)
+            if time.monotonic() > until:
+                return
+            await asyncio.sleep(LOOK_S)
+
     first = True
-    until = time.monotonic() + grace_s
-    while (members := await asyncio.to_thread(_members, spawned, mark)) or supervisor_of(spawned):
-        if first:
-            _tell_group(spawned, signal.SIGTERM)
-        head = supervisor_of(spawned)
-        for one in members:
-            if (one.pid, one.start_time) not in told:
-                told[one.pid, one.start_time] = f"{one.name} {one.pid}"
-                if not (first and head and one.group == head.group):
-                    _tell(one.pid, signal.SIGTERM)
+    async for members in left(time.monotonic() + grace_s):
+        new = news(members)
+        if first and supervisor_of(spawned):
+            _tell_group(group, signal.SIGTERM)
+        for one in new:
+            if not (first and one.group == group):
+                _tell(one.pid, signal.SIGTERM)
         first = False
-        spool.cut_output(folder, limit_bytes)
-        if time.monotonic() > until:
-            break
-        await asyncio.sleep(LOOK_S)
-    else:
-        _note(folder, told)
-        return
-    until = time.monotonic() + LAST_S
-    while (members := await asyncio.to_thread(_members, spawned, mark)) or supervisor_of(spawned):
+    async for members in left(time.monotonic() + LAST_S):
+        news(members)
         for one in members:
-            told.setdefault((one.pid, one.start_time), f"{one.name} {one.pid}")
             _tell(one.pid, signal.SIGKILL)
-        _tell_group(spawned, signal.SIGCONT)  # a supervisor that its command had stopped has to go on
-        spool.cut_output(folder, limit_bytes)
-        if time.monotonic() > until:
-            break
-        await asyncio.sleep(LOOK_S)
+        if supervisor_of(spawned):
+            _tell_group(group, signal.SIGCONT)  # a supervisor that its command had stopped has to go on
     _note(folder, told)
-    if head := supervisor_of(spawned):
-        _tell(head.pid, signal.SIGKILL)  # then the result is unknown, but the call ends
+    if supervisor_of(spawned):
+        _tell(spawned.pid, signal.SIGKILL)  # then the result is unknown, but the call ends
 
 
 def supervisor_of(spawned: Spawned) -> living.Living | None:
@@ -70,12 +74,13 @@ def bears(pid: int, entry: bytes) -> bool:
     return b"\0" + entry in b"\0" + living.environment(pid)
 
 
-def _members(spawned: Spawned, mark: str) -> list[living.Living]:
-    """Return what a command started and still lives, without its supervisor and the supervisor's watch."""
-    head = supervisor_of(spawned)
-    session = head.session if head else -1  # without it, the number may be another session's by now
+def _members(spawned: Spawned, mark: str, *, session: int) -> list[living.Living]:
+    """Return what a command started and still lives, without its supervisor and the supervisor's watch.
+
+    A `session` is another's only after all of its members are gone and the pids have come round: not within an end.
+    """
     entry = f"{environment.MARK}={mark}\0".encode()
-    spared = {spawned.pid if head else -1, os.getpid()}
+    spared = {spawned.pid if supervisor_of(spawned) else -1, os.getpid()}
     found = [
         one for one in living.everyone() if one.pid not in spared and (one.session == session or bears(one.pid, entry))
     ]
@@ -88,10 +93,10 @@ def _tell(pid: int, number: signal.Signals) -> None:
         os.kill(pid, number)
 
 
-def _tell_group(spawned: Spawned, number: signal.Signals) -> None:
-    if head := supervisor_of(spawned):
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(head.group, number)
+def _tell_group(group: int, number: signal.Signals) -> None:
+    assert group > 1  # 0 and -1 mean ourselves and everybody
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(group, number)
 
 
 def _note(folder: str, told: dict[tuple[int, int], str]) -> None:

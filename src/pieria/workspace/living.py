@@ -31,12 +31,12 @@ def boot_id() -> str:
 
 def umask() -> int:
     """Return our umask, where there is a way without changing it for an instant, which other threads would notice."""
-    if sys.platform == "linux":
-        line = next(line for line in _read("/proc/self/status").splitlines() if line.startswith(b"Umask:"))
-        return int(line.split()[1], 8)
-    mask = os.umask(0o077)
-    os.umask(mask)
-    return mask
+    if sys.platform == "darwin":
+        mask = os.umask(0o077)
+        os.umask(mask)
+        return mask
+    line = next(line for line in _read("/proc/self/status").splitlines() if line.startswith(b"Umask:"))
+    return int(line.split()[1], 8)
 
 
 def look(pid: int) -> Living | None:
