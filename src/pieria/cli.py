@@ -21,6 +21,7 @@ VERBS = {
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one verb and return its exit code."""
     words = list(sys.argv[1:] if argv is None else argv)
+    _complete_streams()
     if words[:1] in (["--version"], ["-V"]):
         sys.stdout.write(f"pieria {__version__}\n")
         return 0
@@ -48,6 +49,27 @@ def _dispatch(words: list[str]) -> int:
     sys.stdout.flush()
     assert isinstance(code, int)
     return code
+
+
+def _complete_streams() -> None:
+    """Open what was closed of descriptors 0 to 2: else the next file opened, a log, would be standard error.
+
+    What a terminal's encoding can't show is written out, and ends no command.
+    """
+    import os
+    from io import BufferedWriter, FileIO, TextIOWrapper
+
+    for descriptor in (0, 1, 2):
+        try:
+            os.fstat(descriptor)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # takes the lowest number that is free: this one
+    if sys.stdout is None:
+        sys.stdout = TextIOWrapper(BufferedWriter(FileIO(1, "w", closefd=False)), encoding="utf-8")
+    if sys.stderr is None:
+        sys.stderr = TextIOWrapper(BufferedWriter(FileIO(2, "w", closefd=False)), encoding="utf-8")
+    if isinstance(sys.stdout, TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
 
 
 def _help() -> str:
@@ -92,6 +114,10 @@ def _explain(problem: Exception) -> int:
         hint = f"hint: {problem.hint}\n" if problem.hint else ""
         sys.stderr.write(f"pieria: {problem}\n{hint}")
         return problem.exit_code
+    if isinstance(problem, OSError) and problem.errno is not None and problem.filename is None:
+        _end_quietly()
+        sys.stderr.write(f"pieria: the output can't be written: {problem.strerror}\n")
+        return 1
     import traceback
 
     sys.stderr.write("".join(traceback.format_exception(problem)))

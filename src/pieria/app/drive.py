@@ -23,7 +23,7 @@ from pieria.core.state import State
 from pieria.core.values import AgentId, OpId, Sampling
 from pieria.core.view import Outcome, Question, answer, outcome, questions
 from pieria.headless.printing import JsonPrinter, LinePrinter, progress_line, shorten
-from pieria.headless.streams import Stream, open_standard
+from pieria.headless.streams import Stream
 from pieria.store.index import latest_session
 from pieria.store.paths import find_session, sessions_dir
 from pieria.workspace.keys import take_keys
@@ -74,12 +74,12 @@ class Place(msgspec.Struct, frozen=True):
 
 def drive(asked: Asked) -> int:
     """Drive a session to its end and return the exit code."""
-    open_standard()
     cwd = _folder(asked.cwd)
     keys = take_keys(os.environ)
     environ = {**os.environ, **keys}
     config = resolve(asked.flags, environ, cwd)
-    for notice in config.notices:
+    full = ("mode full: commands run with your rights, without a sandbox",) if config.mode == "full" else ()
+    for notice in () if asked.quiet else (*config.notices, *full):
         _say(notice)
     known = environment_secrets(environ) | (dotenv_secrets(config.root) if config.trusted else {})
     place = Place(cwd, config, key=api_key(config, environ), keys=tuple(keys), secrets=known)
@@ -90,7 +90,7 @@ async def _drive(asked: Asked, place: Place) -> int:
     out = _Out(asked)
     session = await _open(asked, place, out.front)
     out.remember(session.loop.state)
-    stopped = _listen(session, out.answer)
+    stops = _listen(session, out.answer)
     try:
         for id in asked.approve:
             await session.submit(AnswerApproval(OpId(id), "allow"))
@@ -105,9 +105,10 @@ async def _drive(asked: Asked, place: Place) -> int:
     except UsageError:
         await session.close(Outcome("failed", 2, "the command line was rejected"))
         raise
+    stops.heeded = False
     ended = outcome(session.loop.state)
-    if stopped:
-        ended = Outcome("interrupted", *stopped[0])
+    if stops.found:
+        ended = Outcome("interrupted", *stops.found[0])
     words = session.log.texts.text(answer(session.loop.state))
     asks = questions(session.loop.state)
     await session.close(ended)
@@ -118,7 +119,7 @@ async def _open(asked: Asked, place: Place, front: Front) -> Session:
     folder = sessions_dir(os.environ)
     if asked.session is None and not asked.latest:
         return begin(_new(place, folder), front)
-    if asked.session:
+    if asked.session is not None:
         path = find_session(folder, asked.session)
     elif (row := latest_session(folder, place.cwd)) is not None:
         path = row.path
@@ -166,8 +167,6 @@ def _setup(place: Place, model: str, endpoint: str, folder: str) -> Setup:
         mode=config.mode, allow=config.allow, deny=config.deny, add_dirs=config.add_dirs, trusted=config.trusted,
         endpoint=endpoint, max_steps=config.max_steps, max_tokens=config.max_tokens, deadline=deadline,
     )  # fmt: skip
-    if config.mode == "full":
-        _say("mode full: commands run with your rights, without a sandbox")
     dirs = home_dirs(os.environ)
     return Setup(
         cwd=place.cwd, root=config.root or place.cwd, model=model, endpoint=endpoint,
@@ -190,25 +189,34 @@ async def _take_up(session: Session) -> None:
             await session.submit(GoOn(id))
 
 
-def _listen(session: Session, answers: Stream) -> list[tuple[int, str]]:
+class _Stops(msgspec.Struct):
+    """Exit codes and reasons why the run was asked to stop. `heeded`: there is still something to interrupt."""
+
+    found: list[tuple[int, str]] = []
+    heeded: bool = True
+
+
+def _listen(session: Session, answers: Stream) -> _Stops:
     """A first signal interrupts what runs, as does a reader who left; a second signal ends the process at once."""
-    stopped: list[tuple[int, str]] = []
+    stops = _Stops()
     loop = asyncio.get_running_loop()
 
     def stop(code: int, name: str, why: str) -> None:
-        stopped.append((code, why))
+        if not stops.heeded:
+            return
+        stops.found.append((code, why))
         interrupt = loop.create_task(session.loop.submit(Interrupt(reason=name)))
         interrupt.add_done_callback(lambda done: done.cancelled() or done.exception())
 
     def signalled(number: signal.Signals) -> None:
-        if any(code in SIGNALS.values() for code, _ in stopped):
+        if any(code in SIGNALS.values() for code, _ in stops.found):
             os._exit(SIGNALS[number])  # the log can take it
         stop(SIGNALS[number], number.name, "a signal asked to stop")
 
     answers.on_broken = lambda: stop(141, "SIGPIPE", "nobody reads the output any more")
     for number in SIGNALS:
         loop.add_signal_handler(number, signalled, number)
-    return stopped
+    return stops
 
 
 def _folder(given: str) -> str:
@@ -261,14 +269,14 @@ class _Out:
         for question in asks:
             what = shorten(question.facts.command or ", ".join(path.given for path in question.facts.paths), 300)
             _say(f"approval {question.id}: {question.agent} wants {question.tool}: {what} ({question.why})")
+        if self.answer.problem is not None:
+            raise self.answer.problem
         if asks:
             first = asks[0].id
             _say(f"hint: pieria resume {session} --approve {first}   (or --deny-id {first}, or --allow RULE)")
         elif ended.exit_code:
             _say(f"pieria: {ended.status}{': ' + ended.reason if ended.reason else ''}")
             _say(f"hint: 'pieria resume {session}' goes on; 'pieria log show {session}' tells what happened")
-        if self.answer.problem is not None:
-            raise self.answer.problem
         return ended.exit_code
 
 

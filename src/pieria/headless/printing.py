@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from heapq import heappop, heappush
-from typing import TextIO
 
 import msgspec
 
@@ -55,8 +54,8 @@ class JsonPrinter:
 class LinePrinter:
     """One short line for what a person would want to know, to stderr."""
 
-    def __init__(self, out: TextIO) -> None:
-        self._out = out
+    def __init__(self, write: Callable[[str], object]) -> None:
+        self._write = write
         self._calls: dict[CallId, str] = {}
 
     def record(self, record: Record) -> None:
@@ -64,8 +63,7 @@ class LinePrinter:
         line = self._line(record)
         if line:
             name = "" if record.agent in ("lead", "session", "person") else f"{record.agent}: "
-            self._out.write(f"{name}{line}\n")
-            self._out.flush()
+            self._write(f"{name}{line}\n")
 
     def remember(self, calls: Iterable[Call]) -> None:
         """Calls that an earlier process had begun."""

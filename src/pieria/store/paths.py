@@ -43,6 +43,8 @@ def session_folder(path: str) -> str:
 
 def find_session(folder: str, prefix: str) -> str:
     """Return the path of the one session whose id begins with `prefix`, wherever it was started. Raises UsageError."""
+    if not prefix:
+        raise UsageError("The session's id is empty", "list them: pieria sessions")
     found = sorted(name for name in _log_names(folder) if name.startswith(prefix))
     exact = [name for name in found if name == prefix + SUFFIX]
     if len(found) == 1 or exact:
