@@ -16,7 +16,7 @@ from pieria.core.effects import CallModel, SetTimer, StartTool
 from pieria.core.events.calls import CallExamined, ToolFinished, ToolInterrupted, ToolSpawned, ToolStarted
 from pieria.core.events.model import StepStarted
 from pieria.core.events.turns import TimerFired, TimerSet
-from pieria.core.ports import Ended, Place, Progress, Spawned, Tool
+from pieria.core.ports import Ended, FileProblem, Place, Progress, Spawned, Tool
 from pieria.core.record import Draft
 from pieria.core.state import Agent, CallState, State
 from pieria.core.values import AgentId, Call, Change, Details, Examined, FileHash, OpId, ToolResult
@@ -270,12 +270,16 @@ class Performer:
         return [Draft(id, TimerFired(late=left < -1.0), op=op)]
 
     def drift(self, known: Mapping[str, str]) -> tuple[FileHash, ...]:
-        """Files whose content is no longer the known one."""
+        """Files whose content is no longer the known one. One that can't be read counts as gone."""
         return tuple(
-            FileHash(path, now)
-            for path, sha256_known in known.items()
-            if (now := self._world.files.hash(path)) != sha256_known
+            FileHash(path, now) for path, sha256_known in known.items() if (now := self._hash_of(path)) != sha256_known
         )
+
+    def _hash_of(self, path: str) -> str | None:
+        try:
+            return self._world.files.hash(path)
+        except FileProblem:
+            return None
 
     async def close(self) -> None:
         """Drop connections to models."""
