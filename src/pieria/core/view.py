@@ -5,7 +5,7 @@ from __future__ import annotations
 from pieria.core import timers
 from pieria.core.decide import decide
 from pieria.core.state import Approval, State
-from pieria.core.values import AgentId, CallId, Examined, Text, Value
+from pieria.core.values import AgentId, CallId, Examined, OpId, Text, Value
 
 
 class Outcome(Value, frozen=True, gc=False):
@@ -76,9 +76,15 @@ def _question(state: State, asked: Approval) -> list[Question]:
     ]
 
 
+def idle_timers(state: State) -> set[OpId]:
+    """Timers that keep nobody busy: a deadline's, and all once time or tokens are used up and no attempt may follow."""
+    over = timers.is_over(state)
+    return {timer.op for timer in state.timers.values() if over or timer.purpose == "deadline"}
+
+
 def is_resting(state: State) -> bool:
-    """Whether core has nothing to start and knows of nothing in flight. A deadline's timer keeps nobody busy."""
-    if any(timer.purpose != "deadline" for timer in state.timers.values()):
+    """Whether core has nothing to start and knows of nothing in flight that is waited for."""
+    if len(idle_timers(state)) < len(state.timers):
         return False
     for agent in state.agents.values():
         turn = agent.turn

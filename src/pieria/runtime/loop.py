@@ -16,7 +16,7 @@ from pieria.core.ports import Progress
 from pieria.core.record import Draft, Record
 from pieria.core.state import CallState, State, call_of, partial_text, running_call
 from pieria.core.values import AgentId, CallId, OpId
-from pieria.core.view import is_resting
+from pieria.core.view import idle_timers, is_resting
 from pieria.runtime import outcomes, perform
 from pieria.runtime.perform import Outcome, Performer, Prepared
 from pieria.runtime.requests import Bodies
@@ -298,8 +298,7 @@ class Loop:
         """Wait until nothing is in flight and core has nothing to start."""
         while True:
             self.writer.changed.clear()
-            waits = {timer.op for timer in self.state.timers.values() if timer.purpose == "deadline"}
-            busy = self._looking or self._running.keys() - waits
+            busy = self._looking or self._running.keys() - idle_timers(self.state)
             if not busy and not self.writer.is_paused and until(self.state):
                 return
             await self.writer.changed.wait()
