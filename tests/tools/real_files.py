@@ -15,6 +15,8 @@ class RealFiles:
     """Reads and writes in one go; `.git` is guarded, `.env` is secret."""
 
     def touch(self, given: str, place: Place) -> TouchedPath:
+        if "\0" in given or any(len(os.fsencode(part)) > 255 for part in given.split("/")):
+            raise FileProblem("refused", "The path can't be one: too long, or with NUL.")
         real = os.path.realpath(os.path.join(place.root, os.path.expanduser(given)))
         roots = (place.root, *place.add_dirs)
         inside = any(real == root or real.startswith(root + "/") for root in roots)

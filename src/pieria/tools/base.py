@@ -9,8 +9,8 @@ import os
 from collections.abc import Iterable, Mapping
 from hashlib import sha256
 
-from pieria.core.ports import Applied, Ended, Place
-from pieria.core.values import Examined, Text, ToolResult, ToolSpec
+from pieria.core.ports import Applied, Ended, FileProblem, Files, Place
+from pieria.core.values import Examined, Text, ToolResult, ToolSpec, TouchedPath
 
 FILE_BYTES = 20_000_000
 """Files beyond this are neither read, edited nor searched: other programs do that better."""
@@ -62,6 +62,16 @@ def fingerprint(spec: ToolSpec, parts: Iterable[str | None]) -> str:
 def refused(spec: ToolSpec, error: str, parts: Iterable[str | None] = ()) -> Examined:
     """Return facts of a call that can't run."""
     return Examined(access=spec.access, action=fingerprint(spec, parts), error=error)
+
+
+def found(files: Files, given: str, place: Place) -> TouchedPath | str:
+    """Return the real place of a path, or why there can be none."""
+    if not given.strip():
+        return "The path is empty. Paths start at the working folder, or with /."
+    try:
+        return files.touch(given, place)
+    except FileProblem as problem:
+        return str(problem)
 
 
 def inline(text: Text) -> str:

@@ -8,9 +8,19 @@ from pieria.core.ports import Applied, FileImage, FileProblem, Files, Place
 from pieria.core.textedit import Edit as Replacement
 from pieria.core.textedit import Mismatch, splice
 from pieria.core.values import Change, Examined, ToolResult, ToolSpec, TouchedPath
-from pieria.tools.base import FILE_BYTES, RunsNothing, StartsNothing, counted, fingerprint, refused, shown, string
+from pieria.tools.base import (
+    FILE_BYTES,
+    RunsNothing,
+    StartsNothing,
+    counted,
+    fingerprint,
+    found,
+    refused,
+    shown,
+    string,
+)
 from pieria.tools.changing import change, difference, is_private, parts, result
-from pieria.tools.read import absent, path_problem
+from pieria.tools.read import absent
 
 SPEC = ToolSpec(
     name="edit",
@@ -44,7 +54,9 @@ class Edit(RunsNothing, StartsNothing):
             return refused(SPEC, by_path, [repr(sorted(arguments.items()))])
         asked: dict[str, tuple[TouchedPath, list[Replacement]]] = {}
         for given, edits in by_path.items():
-            touched = self._files.touch(given, place)
+            touched = found(self._files, given, place)
+            if isinstance(touched, str):
+                return refused(SPEC, touched, [given])
             asked.setdefault(touched.real, (touched, []))[1].extend(edits)
         paths = tuple(touched for touched, _ in asked.values())
         changes: list[Change] = []
@@ -84,11 +96,11 @@ class Edit(RunsNothing, StartsNothing):
             return str(problem)
         if b"\0" in image.data[:8000] and not image.data.startswith((b"\xff\xfe", b"\xfe\xff", b"\x00\x00\xfe\xff")):
             return f"{name} is binary: not edited."
-        found = splice(image.data, edits)
-        if isinstance(found, Mismatch):
-            return f"{name}: {_guarded(found, touched)}"
-        said = [f"Edited {name} in {counted(found.replaced, 'place')}."] if found.replaced else []
-        return image, found.data, [*said, *(f"{name}: {note}" for note in found.notes)]
+        spliced = splice(image.data, edits)
+        if isinstance(spliced, Mismatch):
+            return f"{name}: {_guarded(spliced, touched)}"
+        said = [f"Edited {name} in {counted(spliced.replaced, 'place')}."] if spliced.replaced else []
+        return image, spliced.data, [*said, *(f"{name}: {note}" for note in spliced.notes)]
 
     def applied(self, facts: Examined, outcome: Applied) -> ToolResult:
         return result(facts, outcome, with_diff=True)
@@ -101,21 +113,19 @@ def _by_path(arguments: Mapping[str, object]) -> dict[str, list[Replacement]] | 
     if not items:
         return "edits is empty: nothing to do."
     top = string(arguments, "path")
-    found: dict[str, list[Replacement]] = {}
+    grouped: dict[str, list[Replacement]] = {}
     for number, item in enumerate(items):
         given = string(item, "path") or top
         if not given:
             return f"edits[{number}] names no path, and there is none beside edits: say which file."
-        if problem := path_problem(given):
-            return problem
         edit = Replacement(string(item, "old"), string(item, "new"), replace_all=item.get("all") is True)
-        found.setdefault(given, []).append(edit)
-    return found
+        grouped.setdefault(given, []).append(edit)
+    return grouped
 
 
-def _guarded(found: Mismatch, touched: TouchedPath) -> str:
+def _guarded(mismatch: Mismatch, touched: TouchedPath) -> str:
     """Keep a file's content out of an error that comes before policy has ruled on reading it."""
-    return "an edit does not fit. Read it, then repeat." if is_private(touched) else found.message
+    return "an edit does not fit. Read it, then repeat." if is_private(touched) else mismatch.message
 
 
 def _stopped(error: str, paths: tuple[TouchedPath, ...], edits: list[Replacement], *, alone: bool) -> Examined:

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 
 from pieria.core.ports import Files, Place
 from pieria.core.values import Examined, ToolResult, ToolSpec
-from pieria.tools.base import ChangesNothing, StartsNothing, counted, fingerprint, refused, shown, string
+from pieria.tools.base import ChangesNothing, StartsNothing, counted, fingerprint, found, refused, shown, string
 from pieria.tools.grep import git_problem, glob_problem
-from pieria.tools.read import absent, path_problem
+from pieria.tools.read import absent
 
 NAMES = 500
 RESULT_BYTES = 16_000
@@ -42,10 +42,11 @@ class Glob(ChangesNothing, StartsNothing):
     def examine(self, arguments: Mapping[str, object], place: Place) -> Examined:
         path, pattern = _placed(string(arguments, "path"), string(arguments, "pattern"))
         problem = "The pattern is empty. All files: **" if not pattern else glob_problem(pattern)
-        problem = problem or path_problem(path or ".")
         if problem:
             return refused(SPEC, problem, [path, pattern])
-        touched = self._files.touch(path or ".", place)
+        touched = found(self._files, path or ".", place)
+        if isinstance(touched, str):
+            return refused(SPEC, touched, [path, pattern])
         if problem := git_problem(touched.real):
             return refused(SPEC, problem, [touched.real, pattern])
         return Examined(access="read", action=fingerprint(SPEC, [touched.real, pattern]), paths=(touched,))
@@ -70,8 +71,8 @@ class Glob(ChangesNothing, StartsNothing):
         except (search.Failed, OSError) as problem:
             return ToolResult(text=f"The search failed: {problem}", error=True)
         top = os.fsencode(base)
-        found = [shown(os.path.join(top, name), place.root) for name in names if matches(os.fsdecode(name))]
-        return ToolResult(text=_page(found) if found else _nothing(base, given, pattern, count=len(names)))
+        rows = [shown(os.path.join(top, name), place.root) for name in names if matches(os.fsdecode(name))]
+        return ToolResult(text=_page(rows) if rows else _nothing(base, given, pattern, count=len(names)))
 
 
 def _placed(path: str, pattern: str) -> tuple[str, str]:
@@ -86,16 +87,16 @@ def _placed(path: str, pattern: str) -> tuple[str, str]:
     return lead if pattern.startswith("/") else os.path.join(path, lead), "/".join([*folders, last]) or "**"
 
 
-def _page(found: list[str]) -> str:
+def _page(names: list[str]) -> str:
     rows: list[str] = []
     room = RESULT_BYTES
-    for name in found[:NAMES]:
+    for name in names[:NAMES]:
         room -= len(name.encode()) + 1
         if room < 0:
             break
         rows.append(name)
-    if len(rows) < len(found):
-        rows.append(f"[{len(found) - len(rows)} more of {len(found)}: narrow pattern or path]")
+    if len(rows) < len(names):
+        rows.append(f"[{len(names) - len(rows)} more of {len(names)}: narrow pattern or path]")
     return "\n".join(rows)
 
 

@@ -14,13 +14,14 @@ from pieria.tools.base import (
     StartsNothing,
     counted,
     fingerprint,
+    found,
     refused,
     shown,
     size,
     string,
     whole,
 )
-from pieria.tools.read import absent, path_problem
+from pieria.tools.read import absent
 
 if TYPE_CHECKING:
     from pieria.tools.search import Line
@@ -64,10 +65,12 @@ class Grep(ChangesNothing, StartsNothing):
         given, pattern, glob = (string(arguments, name) for name in ("path", "pattern", "glob"))
         numbers = [str(whole(arguments, name, -1)) for name in ("context", "max")]
         parts = [pattern, glob, str(arguments.get("ignore_case", False)), *numbers]
-        problem = pattern_problem(pattern) or glob_problem(glob) or path_problem(given or ".")
+        problem = pattern_problem(pattern) or glob_problem(glob)
         if problem:
             return refused(SPEC, problem, [given, *parts])
-        touched = self._files.touch(given or ".", place)
+        touched = found(self._files, given or ".", place)
+        if isinstance(touched, str):
+            return refused(SPEC, touched, [given, *parts])
         if problem := git_problem(touched.real):
             return refused(SPEC, problem, [touched.real, *parts])
         return Examined(access="read", action=fingerprint(SPEC, [touched.real, *parts]), paths=(touched,))
@@ -97,7 +100,7 @@ class Grep(ChangesNothing, StartsNothing):
                 wanted=compiled(glob) if glob and not file else None,
             ):
                 path = os.path.join(base, os.fsdecode(hit.path))
-                if not facts.paths[0].secret and self._files.touch(path, place).secret:
+                if not facts.paths[0].secret and self._is_secret(path, place):
                     page.secret.append(shown(path, place.root))
                 elif not page.add(shown(path, place.root), hit.lines, matches=hit.matches):
                     break
@@ -106,6 +109,11 @@ class Grep(ChangesNothing, StartsNothing):
         except (search.Failed, OSError) as problem:
             return ToolResult(text=_failure(str(problem)), error=True)
         return ToolResult(text=page.text())
+
+    def _is_secret(self, path: str, place: Place) -> bool:
+        """Whether a found file may hold secrets; one whose place can't be told counts as one."""
+        touched = found(self._files, path, place)
+        return isinstance(touched, str) or touched.secret
 
 
 def pattern_problem(pattern: str) -> str:

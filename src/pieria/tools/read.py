@@ -16,6 +16,7 @@ from pieria.tools.base import (
     counted,
     entries,
     fingerprint,
+    found,
     refused,
     shown,
     size,
@@ -75,12 +76,12 @@ class Read(ChangesNothing, StartsNothing):
 
     def examine(self, arguments: Mapping[str, object], place: Place) -> Examined:
         given = string(arguments, "path")
-        if problem := path_problem(given):
-            return refused(SPEC, problem, [given])
         start, lines = whole(arguments, "from_line", 1), whole(arguments, "lines", LINES)
         if start < 1 or lines < 1:
             return refused(SPEC, "from_line and lines must be 1 or more.", [given, str(start), str(lines)])
-        touched = self._files.touch(given, place)
+        touched = found(self._files, given, place)
+        if isinstance(touched, str):
+            return refused(SPEC, touched, [given])
         action = fingerprint(SPEC, [touched.real, str(start), str(lines)])
         return Examined(access="read", action=action, paths=(touched,))
 
@@ -114,13 +115,6 @@ class Read(ChangesNothing, StartsNothing):
         return ToolResult(text=str(problem), error=True)
 
 
-def path_problem(given: str) -> str:
-    """Say why a text can't be a path, "" if it can."""
-    if not given.strip():
-        return "The path is empty. Paths start at the working folder, or with /."
-    return "A path can't hold a NUL character." if "\0" in given else ""
-
-
 def absent(name: str, real: str, place: Place) -> str:
     close = alike(real, place.root)
     hint = f" Near it: {', '.join(close)}." if close else " Find it with glob."
@@ -129,17 +123,17 @@ def absent(name: str, real: str, place: Place) -> str:
 
 def readable(data: bytes) -> tuple[str, list[str]] | None:
     """Return a file's text as it is shown, and what is worth knowing of its bytes; None for binary."""
-    found = decode(data)
-    if "\0" in found.text or found.encoding == DAMAGED:
+    decoded = decode(data)
+    if "\0" in decoded.text or decoded.encoding == DAMAGED:
         return None
     notes = []
-    if found.bom:
-        notes.append("starts with a byte-order mark" if found.encoding == "utf-8" else found.encoding.upper())
-    if found.encoding == UNKNOWN:
+    if decoded.bom:
+        notes.append("starts with a byte-order mark" if decoded.encoding == "utf-8" else decoded.encoding.upper())
+    if decoded.encoding == UNKNOWN:
         notes.append("not UTF-8: \ufffd stands for bytes that are no text")
-    if found.newline == "\r":
+    if decoded.newline == "\r":
         notes.append("CR line endings")
-    text = found.text.replace("\r", "\n") if found.newline == "\r" else found.text
+    text = decoded.text.replace("\r", "\n") if decoded.newline == "\r" else decoded.text
     return visible(text), notes
 
 
@@ -164,19 +158,19 @@ def _folder(real: str, name: str) -> ToolResult:
 
 def _piece(text: str, notes: list[str], *, name: str, start: int, lines: int, details: Details) -> ToolResult:
     """Number the asked lines as far as the limits go, and say how to go on."""
-    found = text.split("\n")
-    if not found[-1]:
-        found.pop()
+    rows = text.split("\n")
+    if not rows[-1]:
+        rows.pop()
     else:
         notes = [*notes, "no newline at the end"]
-    if start > len(found):
-        words = f"{name} has {counted(len(found), 'line')}; from_line {start} is past its end."
+    if start > len(rows):
+        words = f"{name} has {counted(len(rows), 'line')}; from_line {start} is past its end."
         return ToolResult(text=words, error=True)
     kept: list[str] = []
     room = TEXT_BYTES
     long = crlf = 0
-    for number in range(start, min(len(found), start + min(lines, LINES) - 1) + 1):
-        line = found[number - 1]
+    for number in range(start, min(len(rows), start + min(lines, LINES) - 1) + 1):
+        line = rows[number - 1]
         if line.endswith("\r"):
             line = line[:-1]
             crlf += 1
@@ -193,7 +187,7 @@ def _piece(text: str, notes: list[str], *, name: str, start: int, lines: int, de
         notes = [*notes, "CRLF line endings" if crlf == len(kept) else "mixed line endings: some CRLF, some LF"]
     if long:
         notes = [*notes, "long lines are cut: see them whole by shell, with cut -c"]
-    if last < len(found):
-        notes = [f"lines {start}-{last} of {len(found)}: go on with from_line {last + 1}", *notes]
+    if last < len(rows):
+        notes = [f"lines {start}-{last} of {len(rows)}: go on with from_line {last + 1}", *notes]
     tail = f"\n[{'; '.join(notes)}]" if notes else ""
     return ToolResult(text="\n".join(kept) + tail, details=details)

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import os
 import re
+import stat
 import sys
 from collections.abc import Iterator
 from contextlib import closing
@@ -139,10 +140,14 @@ def _listed_by_git(base: str, git: str, *, until: float) -> list[bytes]:
         path = os.path.join(top, name.rstrip(b"/"))
         if not _lies_really(name.rstrip(b"/"), top, real):
             continue
-        if os.path.isdir(path) and not os.path.islink(path):  # a repository inside this one
+        try:
+            mode = os.lstat(path).st_mode
+        except OSError:  # tracked, and gone
+            continue
+        if stat.S_ISDIR(mode):  # a repository inside this one
             inner = _listed_by_scan(os.fsdecode(path), until=until)
             found += [os.path.join(name.rstrip(b"/"), each) for each in inner]
-        elif os.path.isfile(path) and not os.path.islink(path):
+        elif stat.S_ISREG(mode):
             found.append(name)
     return sorted(found, key=order)
 

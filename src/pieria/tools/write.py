@@ -15,13 +15,13 @@ from pieria.tools.base import (
     StartsNothing,
     counted,
     fingerprint,
+    found,
     refused,
     shown,
     size,
     string,
 )
 from pieria.tools.changing import change, difference, is_private, parts, result
-from pieria.tools.read import path_problem
 
 SPEC = ToolSpec(
     name="write",
@@ -51,12 +51,11 @@ class Write(RunsNothing, StartsNothing):
 
     def examine(self, arguments: Mapping[str, object], place: Place) -> Examined:
         given, content = string(arguments, "path"), string(arguments, "content")
-        problem = path_problem(given)
+        touched = found(self._files, given, place)
         if given.endswith("/"):
-            problem = f"{shown(given)} names a folder: give the file's name too."
-        if problem:
-            return refused(SPEC, problem, [given, content])
-        touched = self._files.touch(given, place)
+            touched = f"{shown(given)} names a folder: give the file's name too."
+        if isinstance(touched, str):
+            return refused(SPEC, touched, [given, content])
         name = shown(given)
         try:
             image = self._files.read(touched.real, limit=FILE_BYTES)
