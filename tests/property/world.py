@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from pieria.core import clock
+from pieria.core import clock, timers
 from pieria.core.commands import AnswerApproval, Command, Configure, Interrupt, Rejected, SubmitPrompt, accept
 from pieria.core.context import added_messages
 from pieria.core.decide import decide
