@@ -7,8 +7,6 @@ what was not synced is lost in part. P5: someone changed the log.
 from __future__ import annotations
 
 import random
-import shutil
-import tempfile
 import time
 import traceback
 from collections.abc import Callable, Iterator
@@ -16,13 +14,19 @@ from collections.abc import Callable, Iterator
 import msgspec
 
 from pieria.core.events import TABLE
+from pieria.core.record import decode, type_name
+from pieria.store.open import open_log
+from pieria.store.paths import session_of
+from tests.crash import tamper
 
 from tests.crash.judge import Differs, Ended, compare, end_of
 from tests.crash.life import FastLoop
 from tests.crash.living import between, live, to_the_end
 from tests.crash.machine import Machine, Moment
 from tests.crash.medium import worn
-from tests.crash.plans import EVERYTHING, Plan, make_plan
+from tests.crash.plans import Plan, everything, make_plan
+
+Try = tuple[str, Callable[[], object]]
 
 
 class Played(msgspec.Struct, frozen=True):
@@ -82,13 +86,55 @@ def spots(played: Played) -> tuple[list[Spot], list[Spot]]:
 class Proof:
     """Tries machines one after another, each in the same folder, and judges what comes of them."""
 
-    def __init__(self, played: Played, root: str, loop: FastLoop, dice: random.Random) -> None:
-        self.played = played
-        self.dice = dice
-        self._loop = loop
-        self._machine = Machine(root, played.plan)
+    def __init__(self, played: Played, root: str, loop: FastLoop) -> None:
         # The workspace's path is part of what models are told: plans are played and proved in the same one.
         assert played.path.startswith(f"{root}/")
+        self.played = played
+        self.dice = random.Random(played.plan.seed)
+        self.steps, self.inside = spots(played)
+        self._loop = loop
+        self._root = root
+        self._machine = Machine(root, played.plan)
+
+    def tries(self, proof: str) -> Iterator[Try]:
+        """Every machine of one proof, in a drawn order."""
+        match proof:
+            case "P1":
+                first = self._one_of_each_type()
+                rest = self.dice.sample(self.inside, min(len(self.inside), 50_000))
+                for spot in (*first, *self.dice.sample(self.steps, len(self.steps)), *rest):
+                    yield self._name(spot), lambda spot=spot: self.killed(spot)
+            case "P1 opened":
+                for spot in self.dice.sample(self.inside, len(self.inside)):
+                    yield self._name(spot), lambda spot=spot: self.opened(spot)
+            case "P2":
+                while True:
+                    spot = self.dice.choice(self.steps if self.dice.random() < 0.7 else self.inside)
+                    yield self._name(spot), lambda spot=spot: self.killed_again(spot)
+            case "P3":
+                while True:
+                    at = self.dice.randrange(len(self.played.moments))
+                    yield self._name(Spot(at, 0)), lambda at=at: self.power_cut(at)
+            case "P5":
+                while True:
+                    kind = self.dice.choice(list(tamper.KINDS))
+                    yield kind, lambda kind=kind: self.tampered(kind)
+
+    def _name(self, spot: Spot) -> str:
+        plan = self.played.plan
+        return f"plan {plan.seed} at {spot.at} ({self.played.moments[spot.at].step}), {spot.cut} bytes"
+
+    def _one_of_each_type(self) -> list[Spot]:
+        """A cut inside one record of each type."""
+        ends: dict[str, tuple[int, int]] = {}
+        start = 0
+        for line in self.played.log.split(b"\n")[:-1]:
+            end = start + len(line) + 1
+            ends.setdefault(type_name(decode(line + b"\n")), (start, end))
+            start = end
+        by_cut = {spot.cut: spot for spot in self.inside}
+        cuts = [self.dice.randrange(start + 1, end) for start, end in ends.values()]
+        return [by_cut[cut] for cut in cuts if cut in by_cut]
 
     def killed(self, spot: Spot) -> None:
         """P1: the process died there; a command that was running may have ended meanwhile, or not."""
@@ -96,6 +142,27 @@ class Proof:
         if self.dice.random() < 0.5:
             self._machine.kernel.finish()
         self._finish(spot, power=False)
+
+    def opened(self, spot: Spot) -> None:
+        """P1, for every byte: opening sets the torn record aside, and hands out all before it."""
+        whole = self.played.log[: spot.cut].rfind(b"\n") + 1
+        self._machine.put_back(self.played.moments[spot.at], self.played.log[: spot.cut], path=self.played.path)
+        found: list[object] = []
+        opened = open_log(self.played.path, clock=self._machine.clock, take=found.append)
+        if opened.log is None or opened.torn is None:
+            raise Differs("not taken for a torn tail")
+        opened.log.drop()
+        if len(found) != self.played.log[:whole].count(b"\n") or opened.torn.bytes != spot.cut - whole:
+            raise Differs(f"{len(found)} records and {opened.torn.bytes} torn bytes")
+        with open(self.played.path, "rb") as file, open(opened.torn.copy, "rb") as copy:
+            if file.read() + copy.read() != self.played.log[: spot.cut]:
+                raise Differs("bytes were lost")
+
+    def tampered(self, kind: str) -> None:
+        """P5: someone changed the log of the session that came to its end."""
+        lines = [line + b"\n" for line in self.played.log.split(b"\n")[:-1]]
+        changed = tamper.KINDS[kind](self.dice, lines)
+        tamper.check(self.played.log, changed, f"{self._root}/t", session_of(self.played.path))
 
     def killed_again(self, spot: Spot) -> None:
         """P2: and then it dies 1 to 3 times more, early in what follows."""
@@ -149,17 +216,60 @@ class Proof:
             raise Differs("; ".join(life.troubles))
 
 
-def trying(tally: Tally, name: str, tries: Iterator[tuple[str, Callable[[], object]]], until: float) -> None:
-    """Try machines until there is no more time; keep what fails."""
-    began = time.monotonic()
-    for what, attempt in tries:
-        if time.monotonic() > until:
-            break
-        tally.tried += 1
+SHARES = {"P1": 0.35, "P1 opened": 0.1, "P2": 0.25, "P3": 0.2, "P5": 0.1}
+"""How much of the time each proof gets."""
+
+
+class Campaign:
+    """Plays plans one after another and proves each; keeps a tally for every proof."""
+
+    def __init__(self, root: str, *, only: str = "") -> None:
+        self.tallies = {name: Tally() for name in SHARES if name.startswith(only)}
+        self.types: set[str] = set()
+        self.plans = 0
+        self._root = root
+        self._loop = FastLoop()
+        self._whole = sum(SHARES[name] for name in self.tallies)
+
+    def prove(self, plan: Plan, *, seconds: float, most: int = 10**9) -> None:
+        """Spend some time on one plan, and on each proof no more than `most` machines."""
+        self.plans += 1
         try:
-            attempt()
-            tally.passed += 1
-        except Exception as problem:  # noqa: BLE001  (whatever went wrong is a failure of this state)
-            where = traceback.extract_tb(problem.__traceback__)[-1]
-            tally.failures.append(f"{name} {what}: {type(problem).__name__}: {problem} ({where.name}:{where.lineno})")
-    tally.seconds += time.monotonic() - began
+            played = play(plan, self._root, self._loop)
+        except Exception as problem:  # (an undisturbed session that fails is a failure of its own)
+            next(iter(self.tallies.values())).failures.append(f"plan {plan.seed} undisturbed: {_words(problem)}")
+            return
+        self.types |= set(played.end.types)
+        proof = Proof(played, self._root, self._loop)
+        for name, tally in self.tallies.items():
+            self._try(name, tally, proof.tries(name), seconds * SHARES[name] / self._whole, most)
+
+    def _try(self, name: str, tally: Tally, tries: Iterator[Try], seconds: float, most: int) -> None:
+        began = time.monotonic()
+        for count, (what, attempt) in enumerate(tries):
+            if time.monotonic() - began > seconds or count >= most:
+                break
+            tally.tried += 1
+            try:
+                attempt()
+                tally.passed += 1
+            except Exception as problem:  # (whatever goes wrong is a failure of this machine)
+                tally.failures.append(f"{name} {what}: {_words(problem)}")
+        tally.seconds += time.monotonic() - began
+
+    def missing(self) -> list[str]:
+        """Types of events that no session has written, so that nothing was cut there."""
+        return sorted({row.name for row in TABLE} - self.types)
+
+
+def _words(problem: Exception) -> str:
+    where = traceback.extract_tb(problem.__traceback__)[-1]
+    return f"{type(problem).__name__}: {str(problem)[:2000]} ({where.name}, line {where.lineno})"
+
+
+def plans(seed: int) -> Iterator[Plan]:
+    """The plan that writes every type of event, then drawn ones."""
+    yield everything()
+    while True:
+        seed += 1
+        yield make_plan(seed)

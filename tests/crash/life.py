@@ -6,7 +6,6 @@ Invariant: once dead, nothing that is left of it (a job on the loop, a thread) r
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import selectors
 import threading
 import time
@@ -48,6 +47,7 @@ class FastLoop(asyncio.SelectorEventLoop):
         self._scheduled.clear()
         self._ready.clear()
         self._timer_cancelled_count = 0
+        self._stopping = False
 
 
 class Pool(ThreadPoolExecutor):
@@ -155,7 +155,8 @@ def _halt() -> None:
 def bury(life: Life, loop: FastLoop) -> None:
     """End what is left of a life: its jobs, its threads, its hold on the log."""
     life.dead = True
-    _rest(loop, asyncio.sleep(0))  # a job that is cancelled before its first step leaves its coroutine behind
+    while not _rest(loop, asyncio.sleep(0)):  # a job cancelled before its first step would leave its coroutine behind
+        continue
     for _ in range(100):
         left = [job for job in asyncio.all_tasks(loop) if not job.done()]
         if not left:
@@ -169,6 +170,12 @@ def bury(life: Life, loop: FastLoop) -> None:
     loop.clear()
 
 
-def _rest(loop: FastLoop, awaited: Any) -> None:
-    with contextlib.suppress(Halt):
+def _rest(loop: FastLoop, awaited: Any) -> bool:
+    """Let a dead life's jobs come to their ends. False: one of them tried to do something."""
+    try:
         loop.run_until_complete(awaited)
+    except Halt:
+        return False
+    except RuntimeError:  # the loop had been told to stop by the life that was cut off
+        return False
+    return True

@@ -114,7 +114,7 @@ class Plan(msgspec.Struct, frozen=True):
         begun = sum(text.startswith("[turn ") for text in said)
         turn = agent.turn
         if turn is None and not agent.unread:
-            waits = member.id == LEAD and begun == self.downtime + 1 and not was_down
+            waits = member.id == LEAD and self.downtime >= 0 and begun == self.downtime + 1 and not was_down
             if begun < len(member.turns) and not waits:
                 return SubmitPrompt(AgentId(member.id), member.turns[begun].prompt)
             return None
@@ -282,9 +282,11 @@ class Maker:
     def make_fault(self) -> Iterator[Step]:
         fault = self.dice.choice((
             answer("", status=429, headers={"retry-after": "0"}), answer("", status=429), answer("", status=503),
-            answer("A long enough text to be cut", cut_after_bytes=150),
         ))  # fmt: skip
         yield Step(asks(self._todo()), faults=(fault,))
+
+    def make_lost(self) -> Iterator[Step]:
+        yield Step(asks(self._todo()), faults=(answer("A long enough text to be cut", cut_after_bytes=150),))
 
     def make_long(self) -> Iterator[Step]:
         yield Step(asks(self._todo(), text=f"{self.token()} " + "word and more " * 240))
@@ -330,7 +332,7 @@ ENDING = {"interrupt", "halt", "stopped"}
 FLAWED = {"empty", "cut_text", "truncated", "contradiction"}
 PLAIN = [
     "reads", "edit", "edits", "many", "create", "shell", "shell", "output", "mixed", "todo", "broken", "denied", "fault",
-    "long", "queued",
+    "long", "queued", "lost",
 ]  # fmt: skip
 
 
@@ -385,6 +387,10 @@ def make_plan(seed: int, *, members: int = 0, kinds: list[list[str]] | None = No
 
 EVERYTHING = [
     ["known", "shell", "idle", "unknown", "long", "stopped"],
-    ["reads", "many", "create", "denied", "broken", "empty", "fault", "queued", "output"],
+    ["reads", "many", "create", "denied", "broken", "empty", "fault", "lost", "queued", "output"],
 ]
 """Turns in which every type of event is written."""
+
+
+def everything() -> Plan:
+    return make_plan(0, members=1, kinds=EVERYTHING, mode="edits")
