@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from functools import partial
 
 from pieria.core.commands import Command, Rejected, accept
 from pieria.core.decide import decide
@@ -70,9 +71,15 @@ class Writer:
         """Record what the program that opened the session composed: openings, settings, roster, its end."""
         return self.append(drafts)
 
-    async def submit(self, draft: Draft) -> Record:
-        """Record a person's fact, waiting while the disk refuses: what they said is not lost."""
+    async def submit(self, propose: Callable[[], Draft | Rejected]) -> Record | Rejected:
+        """Record a person's fact, waiting while the disk refuses: what they said is not lost.
+
+        `propose` is asked anew at each try: what could be accepted before may have been settled meanwhile.
+        """
         while True:
+            draft = propose()
+            if isinstance(draft, Rejected):
+                return draft
             try:
                 return self.append([draft])[0]
             except PieriaError as problem:
@@ -112,6 +119,11 @@ class Writer:
             self.on_written()
             return
 
+    def stop(self) -> None:
+        """Try no more to write what waits: the process ends, and the next one closes what is open."""
+        if self._waiting is not None:
+            self._waiting.cancel()
+
 
 class Loop:
     """One session at work. Everything happens on one asyncio loop; each effect runs as one asyncio job of its own."""
@@ -128,6 +140,7 @@ class Loop:
         self._looking: dict[CallId, asyncio.Task[None]] = {}
         self._stopping: dict[OpId, str] = {}
         self._spent: deque[tuple[int, str]] = deque()
+        self._broken: BaseException | None = None
 
     @property
     def state(self) -> State:
@@ -136,10 +149,9 @@ class Loop:
 
     async def submit(self, command: Command) -> Record | Rejected:
         """Take a command: durable when this returns."""
-        draft = accept(self.state, command)
-        if isinstance(draft, Rejected):
-            return draft
-        record = await self.writer.submit(draft)
+        record = await self.writer.submit(lambda: accept(self.state, command))
+        if isinstance(record, Rejected):
+            return record
         self.settle()
         await self.log.synced(record.seq)
         return record
@@ -202,7 +214,7 @@ class Loop:
             op = mine[0].op
             if entry.start is not _nothing:
                 assert op is not None
-                self.launch(entry.agent, op, self._after_barrier(entry, op, mine[-1].seq))
+                self.launch(entry.agent, op, partial(self._after_barrier, entry, op, mine[-1].seq))
             elif op in self._running:  # a timer that no longer matters was closed by core itself
                 self._running.pop(op).cancel()
 
@@ -212,16 +224,30 @@ class Loop:
 
     # --- effects in flight ---------------------------------------------------------------------------------------
 
-    def launch(self, id: AgentId, op: OpId, work: Coroutine[object, object, Outcome]) -> None:
+    def launch(self, id: AgentId, op: OpId, work: Callable[[], Awaitable[Outcome]]) -> None:
         """Run an effect under its own guard; its outcome is appended when it ends."""
-        self._running[op] = asyncio.create_task(self._carry(id, op, work))
+        self._running[op] = self._watched(self._carry(id, op, work))
 
-    async def _carry(self, id: AgentId, op: OpId, work: Coroutine[object, object, Outcome]) -> None:
+    def _watched(self, work: Coroutine[object, object, None], *, look: CallId | None = None) -> asyncio.Task[None]:
+        """Start a job whose own breaking down, a mistake of ours, ends the session instead of hanging it."""
+
+        def ended(job: asyncio.Task[None]) -> None:
+            if look is not None and self._looking.get(look) is job:
+                del self._looking[look]
+            if not job.cancelled() and (problem := job.exception()) is not None:
+                self._broken = self._broken or problem
+            self.writer.changed.set()
+
+        job = asyncio.create_task(work)
+        job.add_done_callback(ended)
+        return job
+
+    async def _carry(self, id: AgentId, op: OpId, work: Callable[[], Awaitable[Outcome]]) -> None:
         def fault(problem: BaseException) -> Outcome:
             return outcomes.failed(self.state.agents.get(id), id, op, problem)
 
         try:
-            outcome = await perform.guarded(work, fault)
+            outcome = await perform.guarded(work(), fault)
         except asyncio.CancelledError:
             reason = self._stopping.get(op)
             if reason is None:
@@ -230,7 +256,8 @@ class Loop:
         self._running.pop(op, None)
         self._stopping.pop(op, None)
         entry = running_call(self.state, id, op)
-        self._finish(outcome)
+        if self.writer.close(outcome):
+            self.settle()
         if entry is not None and entry.spawned is not None:
             self._spent.append((self.state.seq, entry.spawned.job))
 
@@ -242,10 +269,6 @@ class Loop:
     def _forget_spent(self) -> None:
         while self._spent and self._spent[0][0] <= self.log.durable:
             self.performer.forget(self._spent.popleft()[1])
-
-    def _finish(self, outcome: Outcome) -> None:
-        if self.writer.close(outcome):
-            self.settle()
 
     def _examine(self, effect: Examine) -> Prepared | None:
         """Look at a call now, or beside the loop when it may have to read much."""
@@ -261,16 +284,18 @@ class Loop:
             self._looking.pop(effect.call, None)
             turn = self.state.agents[effect.agent].turn
             waits = turn is not None and any(c.call.id == effect.call and c.phase == "asked" for c in turn.calls)
-            self._finish([draft] if waits else [])
+            if self.writer.close([draft] if waits else []):
+                self.settle()
 
-        self._looking[effect.call] = asyncio.create_task(look())
+        self._looking[effect.call] = self._watched(look(), look=effect.call)
         return None
 
     def _stop(self, effect: Stop) -> None:
         self._stopping[effect.op] = effect.reason
         entry = running_call(self.state, effect.agent, effect.op)
         if entry is not None:
-            self._looking[CallId(f"stop {effect.op}")] = asyncio.create_task(self._stop_command(effect, entry))
+            stopping = CallId(f"stop {effect.op}")
+            self._looking[stopping] = self._watched(self._stop_command(effect, entry), look=stopping)
         elif effect.op in self._running:
             # Not at once: a job that is cancelled before its first step never tells how it ended.
             asyncio.get_running_loop().call_soon(self._running[effect.op].cancel)
@@ -278,8 +303,6 @@ class Loop:
     async def _stop_command(self, effect: Stop, entry: CallState) -> None:
         await self.log.synced(effect.cause)
         await self.performer.stop(entry)
-        self._looking.pop(CallId(f"stop {effect.op}"), None)
-        self.writer.changed.set()
 
     def _partial(self, id: AgentId, op: OpId, text: str) -> None:
         if not self.writer.is_paused:
@@ -295,9 +318,11 @@ class Loop:
         return self.performer.tools_of(id, lambda path: self.state.agents[id].known.get(path))  # noqa: PLW0108  (late)
 
     async def rest(self, until: Callable[[State], bool] = is_resting) -> None:
-        """Wait until nothing is in flight and core has nothing to start."""
+        """Wait until nothing is in flight and core has nothing to start. Raises what broke a job of ours."""
         while True:
             self.writer.changed.clear()
+            if self._broken is not None:
+                raise self._broken
             busy = self._looking or self._running.keys() - idle_timers(self.state)
             if not busy and not self.writer.is_paused and until(self.state):
                 return
@@ -308,6 +333,7 @@ class Loop:
         jobs = [*self._running.values(), *self._looking.values()]
         for job in jobs:
             job.cancel()
+        self.writer.stop()
         await asyncio.gather(*jobs, return_exceptions=True)
         self._forget_spent()
         await self.performer.close()

@@ -7,6 +7,7 @@ from msgspec.structs import replace
 from pieria.core.events.calls import ToolInterrupted
 from pieria.core.events.model import StepFailed, StepFinished, StepLost
 from pieria.core.events.row import Event
+from pieria.core.events.turns import TimerFired
 from pieria.core.ports import Answer, BrokenStream, Failure, Secrets, Texts
 from pieria.core.record import Draft
 from pieria.core.state import Agent
@@ -62,11 +63,14 @@ def masked_result(result: ToolResult, texts: Texts, secrets: Secrets) -> ToolRes
 
 def failed(agent: Agent | None, id: AgentId, op: OpId, problem: BaseException) -> list[Draft]:
     """Close an operation whose performing broke down: a defect of ours, kept as a fact and shown."""
-    entry = next((call for call in agent.turn.calls if call.op == op), None) if agent and agent.turn else None
+    turn = agent.turn if agent else None
+    entry = next((call for call in turn.calls if call.op == op), None) if turn else None
     if entry is not None:
         text = f"The tool failed inside the harness ({problem!r}); its effect is unknown. Check before going on."
         return [Draft(id, ToolInterrupted(entry.call.id, "unknown", text), op=op)]
-    return [Draft(id, StepFailed("bad_request", message=f"internal fault: {problem!r}"[:500]), op=op)]
+    if turn and turn.step and turn.step.op == op:
+        return [Draft(id, StepFailed("bad_request", message=f"internal fault: {problem!r}"[:500]), op=op)]
+    return [Draft(id, TimerFired(late=True), op=op)]
 
 
 def lost(id: AgentId, op: OpId, reason: str, partial: str) -> list[Draft]:

@@ -16,7 +16,7 @@ from pieria.core.effects import CallModel, SetTimer, StartTool
 from pieria.core.events.calls import CallExamined, ToolFinished, ToolInterrupted, ToolSpawned, ToolStarted
 from pieria.core.events.model import StepStarted
 from pieria.core.events.turns import TimerFired, TimerSet
-from pieria.core.ports import Ended, FileProblem, Place, Progress, Spawned, Tool
+from pieria.core.ports import Ended, FileProblem, Files, Place, Progress, Spawned, Tool
 from pieria.core.record import Draft
 from pieria.core.state import Agent, CallState, State
 from pieria.core.values import AgentId, Call, Change, Details, Examined, FileHash, OpId, ToolResult
@@ -122,14 +122,13 @@ class Performer:
             near = self._world.nearest(call.name, sorted(tools))
             hint = f" Did you mean '{near}'?" if near else ""
             return _unusable(f"There is no tool '{call.name}'.{hint} Tools: {', '.join(sorted(tools))}.")
-        raw = self._world.secrets.reveal(self._world.texts.text(call.arguments))
-        arguments = self._world.parse(raw, tool.spec.parameters if isinstance(tool.spec.parameters, str) else "")
-        if isinstance(arguments, str):
-            return _unusable(arguments)
         try:
-            return masked_facts(
-                tool.examine(arguments, _place(agent, self._world)), self._world.texts, self._world.secrets
-            )
+            raw = self._world.secrets.reveal(self._world.texts.text(call.arguments))
+            arguments = self._world.parse(raw, tool.spec.parameters if isinstance(tool.spec.parameters, str) else "")
+            if isinstance(arguments, str):
+                return _unusable(arguments)
+            facts = tool.examine(arguments, _place(agent, self._world))
+            return masked_facts(facts, self._world.texts, self._world.secrets)
         except Exception as problem:  # a fault in a tool must close its call, not the session
             return _unusable(f"The tool '{call.name}' failed while looking at the call: {problem!r}")
 
@@ -248,7 +247,8 @@ class Performer:
         applied = begin(op, changes)
         if again and applied.status == "none":
             applied = self._world.files.apply(op, changes)
-        result = tool.applied(facts, applied)
+        words = replace(facts, diff=texts.text(facts.diff), note=texts.text(facts.note))
+        result = tool.applied(words, applied)
         if applied.files:
             result = replace(result, details=replace(result.details, files=applied.files))
         return result
@@ -272,14 +272,10 @@ class Performer:
     def drift(self, known: Mapping[str, str]) -> tuple[FileHash, ...]:
         """Files whose content is no longer the known one. One that can't be read counts as gone."""
         return tuple(
-            FileHash(path, now) for path, sha256_known in known.items() if (now := self._hash_of(path)) != sha256_known
+            FileHash(path, now)
+            for path, sha256_known in known.items()
+            if (now := _hash_of(self._world.files, path)) != sha256_known
         )
-
-    def _hash_of(self, path: str) -> str | None:
-        try:
-            return self._world.files.hash(path)
-        except FileProblem:
-            return None
 
     async def close(self) -> None:
         """Drop connections to models."""
@@ -307,3 +303,10 @@ def _place(agent: Agent, world: World) -> Place:
 
 def _hash(text: str) -> str:
     return sha256(text.encode("utf-8", "surrogateescape")).hexdigest()
+
+
+def _hash_of(files: Files, path: str) -> str | None:
+    try:
+        return files.hash(path)
+    except FileProblem:
+        return None

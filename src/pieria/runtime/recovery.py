@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 
 from pieria.core.events.calls import ToolInterrupted
 from pieria.core.events.files import FilesChanged
@@ -27,9 +28,10 @@ async def recover(loop: Loop) -> None:
             loop.writer.append(outcomes.lost(id, turn.step.op, "crash", turn.step.partial))
         for entry in turn.calls:
             if entry.phase == "running" and entry.op is not None:
-                loop.launch(id, entry.op, _take_up(loop, id, entry, entry.op))
+                loop.launch(id, entry.op, partial(_take_up, loop, id, entry, entry.op))
     for timer in list(loop.state.timers.values()):
-        loop.launch(timer.agent, timer.op, loop.performer.wait_until(timer.agent, timer.op, timer.deadline))
+        wait = partial(loop.performer.wait_until, timer.agent, timer.op, timer.deadline)
+        loop.launch(timer.agent, timer.op, wait)
     loop.settle()
 
 
@@ -66,6 +68,8 @@ async def _take_up(loop: Loop, id: AgentId, entry: CallState, op: OpId) -> Outco
         ended = await loop.performer.collect(entry)
         if not ended.never_ran:
             return loop.performer.command_ended(id, op, entry, tools[entry.call.name], ended)
+    if agent.stop is not None:
+        return [Draft(id, ToolInterrupted(entry.call.id, "stopped", "Never begun: the person interrupted."), op=op)]
     prepared = loop.performer.respawn(id, entry, tools)
     records = loop.writer.append(prepared.intents)
     if records:

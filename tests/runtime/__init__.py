@@ -1,0 +1,1 @@
+"""The loop and recovery over ports that live in memory."""
