@@ -84,6 +84,9 @@ class LinePrinter:
             case CallExamined(call=call, facts=facts) if facts.command:
                 self._calls[call] = f"shell {shorten(facts.command)}"
                 return ""
+            case CallExamined(call=call, facts=facts) if facts.paths and " " not in self._calls.get(call, " "):
+                self._calls[call] += f" {shorten(', '.join(path.given for path in facts.paths))}"
+                return ""
             case ToolFinished(call=call, error=error, details=details):
                 code = f" → exit {details.exit_code}" if details.exit_code is not None else ""
                 return f"· {self._calls.pop(call, call)}{code or (' → error' if error else '')}"
