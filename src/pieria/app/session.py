@@ -15,7 +15,7 @@ from pieria.app import binding, facts, lead
 from pieria.config import place
 from pieria.config.secrets import KnownSecrets
 from pieria.core.commands import Command, Rejected
-from pieria.core.errors import PieriaError, UsageError
+from pieria.core.errors import LogCorrupt, PieriaError, UsageError
 from pieria.core.events.model import StepStarted
 from pieria.core.events.session import (
     FORMAT,
@@ -206,7 +206,8 @@ async def go_on(path: str, setup: Callable[[State], Setup], front: Front, *, gro
 
 def _writable(opened: Opened, path: str) -> Log:
     if opened.log is None:
-        raise PieriaError(
+        kind = LogCorrupt if opened.gaps or opened.unknown else PieriaError
+        raise kind(
             f"the session can only be read: {opened.read_only_reason}", f"pieria log show {path} shows what is sound"
         )
     return opened.log

@@ -9,7 +9,7 @@ import msgspec
 
 from pieria.core.events.calls import CallExamined, CallRefused, ToolFinished, ToolInterrupted
 from pieria.core.events.model import StepFailed, StepFinished, StepLost
-from pieria.core.events.session import SessionCreated, SessionOpened
+from pieria.core.events.session import SessionCreated
 from pieria.core.events.turns import NudgeGiven, TurnFinished
 from pieria.core.record import Record, UnknownData, type_name
 from pieria.core.values import Blob, Call, CallId, Text
@@ -76,8 +76,6 @@ class LinePrinter:
         match record.data:
             case SessionCreated(session=session):
                 return f"session {session}"
-            case SessionOpened(torn=torn) if torn is not None:
-                return f"{torn.bytes} bytes of an unfinished record were set aside in {torn.copy}"
             case StepFinished(calls=calls, text=text):
                 self._calls.update({call.id: call_line(call) for call in calls})
                 return one_line(text) if calls and isinstance(text, str) and text.strip() else ""

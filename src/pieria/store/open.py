@@ -47,6 +47,7 @@ class Opened(msgspec.Struct, frozen=True):
     torn: Torn | None = None
     read_only_reason: str = ""
     gaps: tuple[Gap, ...] = ()
+    unknown: tuple[str, ...] = ()
     warning: str = ""
 
 
@@ -118,6 +119,7 @@ def _opened(scan: Scan, texts: LogTexts, *, log: Log | None, torn: Torn | None, 
         torn=torn,
         read_only_reason=reason,
         gaps=tuple(scan.gaps),
+        unknown=tuple(scan.unknown),
         warning=shared_file_system(texts.path),
     )
 
