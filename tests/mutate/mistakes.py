@@ -150,8 +150,10 @@ MISTAKES = (
     Mistake("old looks are ruled on after a restart", "roster.py", 'if call.phase == "examined" else call for call',
             'if call.phase == "later" else call for call'),
     # --- what is shown and sent
-    Mistake("a retry that waits looks like rest", "view.py",
-            'timer.purpose != "deadline" for', 'timer.purpose == "" for'),
+    Mistake("a retry that waits looks like rest", "view.py", 'over or timer.purpose == "deadline"',
+            'over or timer.purpose != ""'),
+    Mistake("a retry that no more may begin keeps all waiting", "view.py", 'over or timer.purpose == "deadline"',
+            'timer.purpose == "deadline"'),
     Mistake("a running call looks like rest", "view.py", 'call.phase == "running"', 'call.phase == "later"'),
     Mistake("an open question is no reason to refuse", "view.py",
             "    if state.approvals:", "    if not state.agents:"),

@@ -10,15 +10,16 @@ import pytest
 from pieria.core.commands import AnswerApproval, Interrupt, Rejected, SubmitPrompt
 from pieria.core.events.calls import ApprovalAnswered, CallExamined, ToolInterrupted
 from pieria.core.events.model import StepStarted
+from pieria.core.events.session import AgentAdded
 from pieria.core.events.turns import TimerFired, TimerSet, TurnFinished
 from pieria.core.fold import fold
 from pieria.core.ports import BrokenStream, Ended
-from pieria.core.record import type_name
+from pieria.core.record import Draft, type_name
 from pieria.core.state import State
-from pieria.core.values import OpId
+from pieria.core.values import AgentId, OpId
 from pieria.runtime import outcomes
 from pieria.runtime.recovery import recover
-from tests.runtime.ports import LATER, Bench, MemoryLog
+from tests.runtime.ports import LATER, ROOT, Bench, MemoryLog
 
 PROMPT = SubmitPrompt("lead", "do it")
 
@@ -178,6 +179,23 @@ async def test_an_outcome_waits_for_the_disk_and_nothing_begins_meanwhile() -> N
     bench.log.refuses = False
     await bench.until(lambda state: bool(bench.commands.ran))
     await bench.loop.close()
+
+
+async def test_what_waits_for_the_disk_is_written_before_anything_new_is_decided() -> None:
+    bench = Bench()
+    other = AgentAdded(AgentId("other"), "lead", "script", "m", "s", (), ROOT)
+    bench.loop.writer.configure([Draft("session", other)])
+    await bench.loop.submit(PROMPT)
+    await bench.until(lambda state: bool(bench.model.bodies))
+    bench.log.refuses = True
+    bench.model.says("done")
+    await bench.until(lambda state: bool(bench.pauses))
+    bench.log.refuses = False
+    await bench.loop.submit(SubmitPrompt("other", "you too"))
+    bench.model.says("done too")
+    await bench.rest()
+    names = [(record.agent, type_name(record)) for record in bench.log.records]
+    assert names.index(("lead", "step.finished")) < names.index(("other", "turn.started"))
 
 
 async def test_closing_while_the_disk_refuses_leaves_nobody_trying() -> None:
