@@ -18,7 +18,7 @@ def test_in_short_stories_every_turn_ends_and_every_law_holds(agents, rolls) -> 
     World(Dice(rolls), agents).play()
 
 
-@settings(max_examples=250)
+@settings(max_examples=600)
 @given(agents=st.integers(1, 4), rolls=st.binary(min_size=150, max_size=900))
 def test_in_long_stories_every_turn_ends_and_every_law_holds(agents, rolls) -> None:
     World(Dice(rolls), agents).play()

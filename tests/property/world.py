@@ -232,9 +232,7 @@ class World:
     def _check_rest(self) -> None:
         """An empty decide means that something outside is awaited, or all is done."""
         over = timers.is_over(self.state)  # then no attempt follows a retry's timer
-        deadlines = {
-            timer.op for timer in self.state.timers.values() if over or timer.purpose == "deadline"
-        }
+        deadlines = {timer.op for timer in self.state.timers.values() if over or timer.purpose == "deadline"}
         quiet = self.flights.keys() <= deadlines and not decide(self.state)
         assert is_resting(self.state) == quiet, "the view knows what is in flight"
         for id, agent in self.state.agents.items():

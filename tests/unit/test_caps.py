@@ -9,7 +9,7 @@ from pieria.core.effects import Examine, SetTimer, Stop, Write
 from pieria.core.events.calls import ToolInterrupted, ToolStarted
 from pieria.core.events.model import StepFailed, StepLost, StepStarted
 from pieria.core.events.session import SettingsApplied
-from pieria.core.events.turns import TimerFired, TimerSet, TurnFinished, TurnStarted
+from pieria.core.events.turns import PromptSubmitted, TimerFired, TimerSet, TurnFinished, TurnStarted
 from pieria.core.record import Draft
 from pieria.core.values import Usage
 from pieria.core.view import is_resting, outcome
@@ -55,18 +55,12 @@ def test_the_last_allowed_step_may_end_the_turn() -> None:
 def test_several_agents_are_capped_as_if_all_that_is_decided_started() -> None:
     story = Story("a", "b", "c", settings=SettingsApplied("edits", max_steps=2))
     for id in ("a", "b", "c"):
-        story.tell("person", prompt(id))
+        story.tell("person", PromptSubmitted(id, "go"))
     for effect in story.decided():
         story.tell(effect.draft.agent, effect.draft.event)
     assert [effect.agent for effect in story.decided()] == ["a", "b"]
     story.settle()
     assert len(story.said(StepStarted)) == 2
-
-
-def prompt(id: str):
-    from pieria.core.events.turns import PromptSubmitted
-
-    return PromptSubmitted(id, "go")
 
 
 def test_a_cap_of_no_steps_begins_none() -> None:
@@ -130,6 +124,15 @@ def test_when_the_tokens_are_used_up_nothing_is_tried_again_either() -> None:
     assert is_resting(story.state)
     story.applies(SettingsApplied("edits"))
     assert [event.attempt for event in story.said(StepStarted)] == [1, 1, 1, 2]
+
+
+def test_a_wait_after_which_nothing_may_begin_keeps_nobody_waiting() -> None:
+    story = capped("a", "b", max_tokens=100)
+    story.ends(StepLost("stalled"), "b")
+    assert not is_resting(story.state)
+    works(story, "a", Usage(100, 10))
+    assert len(story.state.timers) == 1
+    assert is_resting(story.state)
 
 
 def test_new_settings_count_tokens_anew() -> None:
