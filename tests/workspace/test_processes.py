@@ -454,6 +454,8 @@ async def test_descriptors_and_processes_do_not_pile_up(tmp_path: Path) -> None:
     for number in range(500):
         outcome = await ended(made, "echo x", job=f"lead.{number}")
         assert outcome.head == b"x\n"
+        if number % 100 == 0:
+            assert descriptors() == before
         made.forget(f"lead.{number}")
     assert descriptors() == before
     assert list((tmp_path / "jobs").iterdir()) == []
