@@ -183,7 +183,9 @@ def _first_agent(session: Session) -> AgentId:
 
 
 async def _take_up(session: Session) -> None:
-    """Without a new prompt, agents whose last turn ended badly try again."""
+    """Without a new prompt, agents whose last turn ended badly try again: once what was asked to stop has ended."""
+    if any(agent.stop is not None for agent in session.loop.state.agents.values()):
+        await session.loop.rest()
     for id, agent in list(session.loop.state.agents.items()):
         if agent.turn is None and not agent.unread and agent.last_end not in ("", "done"):
             await session.submit(GoOn(id))
