@@ -22,11 +22,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one verb and return its exit code."""
     words = list(sys.argv[1:] if argv is None else argv)
     _complete_streams()
-    if words[:1] in (["--version"], ["-V"]):
-        sys.stdout.write(f"pieria {__version__}\n")
-        return 0
     try:
-        return _dispatch(words)
+        try:
+            return _dispatch(words)
+        finally:
+            sys.stdout.flush()  # here its failure can still be told
     except BrokenPipeError:
         return _end_quietly()
     except KeyboardInterrupt:
@@ -36,6 +36,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _dispatch(words: list[str]) -> int:
+    if words[:1] in (["--version"], ["-V"]):
+        sys.stdout.write(f"pieria {__version__}\n")
+        return 0
     if not words or words[0] in ("-h", "--help", "help"):
         sys.stdout.write(_help()) if words else sys.stderr.write(_nothing_asked())
         return 0 if words else 2
@@ -46,7 +49,6 @@ def _dispatch(words: list[str]) -> int:
 
     module = import_module(f"pieria.commands.{verb}")
     code = module.main(words[1:])
-    sys.stdout.flush()
     assert isinstance(code, int)
     return code
 
