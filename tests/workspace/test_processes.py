@@ -21,6 +21,7 @@ from tests.workspace.commands import (
     SUPERVISORS,
     commands,
     ended,
+    killed_after,
     leftovers,
     lives,
     named,
@@ -359,10 +360,10 @@ async def test_what_has_lost_the_mark_is_found_by_its_session(tmp_path: Path) ->
     command = f"env -i sh -c 'trap \"\" TERM; echo $$ >{tmp_path}/bare; while :; do /bin/sleep 1; done'"
     spawned = made.spawn("lead.1", command, cwd="/", timeout_s=30)
     made.go("lead.1")
-    bare = said(tmp_path / "bare")
-    await made.stop(spawned)
-    assert not lives(bare)
-    assert (await made.wait(spawned)).stopped
+    with killed_after(said(tmp_path / "bare")) as bare:
+        await made.stop(spawned)
+        assert not lives(bare)
+        assert (await made.wait(spawned)).stopped
 
 
 async def test_a_command_that_cleans_up_on_term_reports_its_own_code(tmp_path: Path) -> None:

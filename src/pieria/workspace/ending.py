@@ -26,6 +26,8 @@ SCRIPT = b"sh\0-c\0" + supervisor.SCRIPT.encode()
 async def end(spawned: Spawned, mark: str, *, folder: str, grace_s: float, limit_bytes: int) -> None:
     """End all that a command started. Returns when nothing of it lives, or nothing more can be done."""
     head = supervisor_of(spawned)
+    if head and head.session == os.getsid(0):  # no supervisor of ours is: never sweep our own session
+        return
     group, session = (head.group, head.session) if head else (-1, -1)
     told: dict[tuple[int, int], str] = {}
 
