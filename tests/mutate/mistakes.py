@@ -71,6 +71,8 @@ MISTAKES = (
     Mistake("a capped turn is ended", "turn.py", 'if effects or stop.reason != "interrupted":', "if effects:"),
     Mistake("a finished turn keeps its stop", "turn.py",
             "turn=None, turns=turns, stop=None,", "turn=None, turns=turns,"),
+    Mistake("a request may end with the model's own words", "turn.py", "        if _has_the_last_word(agent):",
+            "        if turn.seq < 0:"),
     Mistake("a full block of sent messages is lost", "turn.py", "before, sent = (*before, sent), ()", "sent = ()"),
     Mistake("partial text of a lost attempt stays", "turn.py",
             'wait_s=None if over else wait,\n            partial="",', "wait_s=None if over else wait,"),

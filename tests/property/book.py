@@ -80,8 +80,9 @@ class Book:
 
     def note_turn_started(self, record: Record, data: TurnStarted, before: State, after: State) -> None:
         assert record.agent not in self.turns, "one turn at a time"
-        assert data.inputs, "a turn begins with something to do"
-        assert not self.time_is_up
+        unfinished = before.agents[record.agent].last_end not in {"", "done"}
+        assert data.inputs or unfinished, "a turn begins with something to do"
+        assert not (data.inputs and self.time_is_up)
         self.turns[record.agent] = record.seq
 
     def note_turn_finished(self, record: Record, data: TurnFinished, before: State, after: State) -> None:
@@ -117,8 +118,8 @@ class Book:
     def note_request(self, id: str, added: tuple[Message, ...]) -> None:
         """Check the messages that a first attempt adds to an agent's context."""
         context = self.context.setdefault(id, [])
-        assert added, "a request adds something"
-        assert isinstance(added[0], SystemMessage) == (not context), "the system's words stand first, once"
+        assert isinstance((*context, *added)[0], SystemMessage), "the system's words stand first"
+        assert not any(isinstance(entry, SystemMessage) for entry in context[1:]), "and once"
         context += added
         check_context(context)
         said = [entry.text for entry in context if isinstance(entry, UserMessage) and not entry.label]

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import msgspec
 
 from pieria.core import clock, timers
-from pieria.core.commands import AnswerApproval, Command, Configure, Interrupt, Rejected, SubmitPrompt, accept
+from pieria.core.commands import AnswerApproval, Command, Configure, GoOn, Interrupt, Rejected, SubmitPrompt, accept
 from pieria.core.context import added_messages
 from pieria.core.decide import decide
 from pieria.core.effects import CallModel, Effect, Examine, SetTimer, StartTool, Stop, Write
@@ -341,6 +341,9 @@ class World:
     def interrupt(self) -> None:
         self.submit(Interrupt(self.dice.of(("", *self.state.agents)), "enough"))
 
+    def go_on(self) -> bool:
+        return self.submit(GoOn(self.dice.of(list(self.state.agents))))
+
     def reconfigure(self) -> None:
         dice = self.dice
         deadline = dice.of(("", clock.later(self.time, 5.0), START))
@@ -406,7 +409,7 @@ class World:
         self.prompt()
         events = (
             *[lambda: self.land(self.dice.pick(8))] * 22, *[self.prompt] * 4, *[self.answer] * 4, self.interrupt,
-            self.reconfigure, self.crash, self.change_files, self.fill,
+            self.reconfigure, self.crash, self.change_files, self.fill, self.go_on, self.go_on,
         )  # fmt: skip
         while self.dice.are_left:
             events[self.dice.pick(len(events))]()

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from pieria.core.commands import GoOn, Rejected, accept
 from pieria.core.effects import CallModel, Examine, Stop, Write
 from pieria.core.events.calls import ApprovalAnswered, CallExamined, CallRefused, ToolInterrupted
-from pieria.core.events.model import StepFinished, StepLost, StepPartial, StepStarted
-from pieria.core.events.turns import PromptSubmitted, TimerFired, TurnFinished, TurnStarted
+from pieria.core.events.model import StepFailed, StepFinished, StepLost, StepPartial, StepStarted
+from pieria.core.events.turns import NudgeGiven, PromptSubmitted, TimerFired, TurnFinished, TurnStarted
 from pieria.core.record import Draft
 from pieria.core.state import SENT_BLOCK, Input, Tokens
-from pieria.core.turn import sent_by
+from pieria.core.turn import NUDGES, sent_by
 from pieria.core.values import AssistantMessage, Examined, SystemMessage, ToolMessage, Usage, UserMessage
 from tests.unit.story import LEAD, OUTSIDE, Story
 
@@ -292,6 +293,55 @@ def test_an_interrupt_while_a_call_is_held_says_so_and_asks_no_more() -> None:
     story.interrupts()
     assert story.state.approvals == {}
     assert story.said(CallRefused)[0].text == "Not run: the person interrupted the turn."
+
+
+# --- going on ---------------------------------------------------------------------------------------------------------
+
+
+def goes_on(story: Story) -> None:
+    draft = accept(story.state, GoOn(LEAD))
+    assert draft == Draft(LEAD, TurnStarted(()))
+    story.tell(LEAD, draft.event)
+    story.settle()
+
+
+def test_a_turn_that_failed_is_taken_up_with_the_same_words() -> None:
+    story = Story()
+    story.prompt("one")
+    story.ends(StepFailed("unauthorised"))
+    sent = list(story.sent[LEAD])
+    goes_on(story)
+    assert story.sent[LEAD] == sent
+    assert [event.attempt for event in story.said(StepStarted)] == [1, 1]
+
+
+def test_after_an_answer_that_an_interrupt_met_the_model_is_told_to_go_on() -> None:
+    story = Story()
+    story.prompt()
+    story.interrupts()
+    story.answers(text="as I was say")
+    goes_on(story)
+    assert story.sent[LEAD][-2:] == [AssistantMessage("as I was say"), UserMessage(NUDGES["go_on"], label="go_on")]
+
+
+def test_after_results_the_model_goes_on_without_a_word() -> None:
+    story = Story()
+    story.prompt()
+    story.answers("read")
+    story.interrupts()
+    goes_on(story)
+    assert story.said(NudgeGiven) == []
+    assert isinstance(story.sent[LEAD][-1], ToolMessage)
+
+
+def test_there_is_nothing_to_take_up_in_a_turn_that_runs_or_ended_well_or_never_was() -> None:
+    story = Story()
+    assert accept(story.state, GoOn(LEAD)) == Rejected("'lead' left nothing unfinished")
+    story.prompt()
+    assert isinstance(accept(story.state, GoOn(LEAD)), Rejected)
+    story.answers(text="done")
+    assert isinstance(accept(story.state, GoOn(LEAD)), Rejected)
+    assert isinstance(accept(story.state, GoOn("nobody")), Rejected)
 
 
 # --- several agents -----------------------------------------------------------------------------------------------

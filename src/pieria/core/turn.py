@@ -47,6 +47,7 @@ NUDGES = {
         "Do the same in smaller pieces: fewer calls at once, or a file in several edits."
     ),
     "cut_text": "Your last answer was cut at the output limit. Continue exactly where it stopped.",
+    "go_on": "The turn ended before its time. Go on with the work, or tell the person what is left to do.",
     "contradiction": "Your last answer announced a tool call but held none. Make the call now, or answer in words.",
 }
 
@@ -248,8 +249,17 @@ def decide(state: State, id: AgentId, agent: Agent) -> tuple[Effect, ...]:
     if any(call.phase != "closed" for call in turn.calls):
         return calls.decide(state, id, agent)
     if turn.step is None:
+        if _has_the_last_word(agent):
+            return (_write(id, NudgeGiven("go_on", NUDGES["go_on"])),)
         return (CallModel(id, 1),)
     return _decide_after(state, id, turn, turn.step)
+
+
+def _has_the_last_word(agent: Agent) -> bool:
+    """Whether a request would end with the agent's own answer: then there is nothing for the model to answer."""
+    if agent.notes or agent.unread or not agent.pending:
+        return False
+    return isinstance(agent.pending[-1], AssistantMessage)
 
 
 def _decide_after(state: State, id: AgentId, turn: Turn, step: Step) -> tuple[Effect, ...]:
