@@ -33,6 +33,7 @@ def main(arguments: list[str]) -> int:
                 break
             campaign.prove(plan, seconds=min(left, max(PLAN_S, given.budget / 20)))
     finally:
+        campaign.close()
         shutil.rmtree(root)
     return tell(campaign, given.seed)
 

@@ -164,6 +164,12 @@ class Proof:
         changed = tamper.KINDS[kind](self.dice, lines)
         tamper.check(self.played.log, changed, f"{self._root}/t", session_of(self.played.path))
 
+    def killed_with(self, spot: Spot, *, ran: dict[str, int]) -> None:
+        """As `killed`, on a machine whose commands were begun so often: what the judge must see."""
+        self._find(spot)
+        self._machine.kernel.ran = ran
+        self._finish(spot, power=False)
+
     def killed_again(self, spot: Spot) -> None:
         """P2: and then it dies 1 to 3 times more, early in what follows."""
         self._find(spot)
@@ -183,6 +189,8 @@ class Proof:
             if moment.durable >= 0:
                 raise Differs("records counted as durable before the log's name was")
             return
+        if self.played.log[: moment.synced].count(b"\n") <= moment.durable:
+            raise Differs(f"record {moment.durable} counted as durable when only {moment.synced} bytes were synced")
         kept, suffix = self.played.log[: moment.synced], self.played.log[moment.synced : moment.size]
         image = moment.files.after_power_cut(self.dice)
         log = kept + self.dice.choice((suffix, worn(self.dice, suffix), worn(self.dice, suffix), b""))
@@ -256,6 +264,10 @@ class Campaign:
             except Exception as problem:  # (whatever goes wrong is a failure of this machine)
                 tally.failures.append(f"{name} {what}: {_words(problem)}")
         tally.seconds += time.monotonic() - began
+
+    def close(self) -> None:
+        """Let go of the loop and its threads."""
+        self._loop.close()
 
     def missing(self) -> list[str]:
         """Types of events that no session has written, so that nothing was cut there."""

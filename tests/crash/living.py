@@ -38,6 +38,7 @@ async def _live(machine: Machine, life: Life) -> None:
     if machine.plan.waits_for_downtime(session.loop.state, was_down=machine.was_down) and not machine.plan.closes:
         life.die()
     await session.close(outcome(session.loop.state))
+    life.log = None  # let go of already
 
 
 async def _opened(machine: Machine, front: Front, on: Ground) -> Session:
@@ -95,7 +96,6 @@ def live(machine: Machine, loop: FastLoop, *, stop_at: int = 0) -> Life:
     watch = loop.call_later(LIMIT_S * 50, _give_up, main)
     try:
         loop.run_until_complete(main)
-        life.log = None  # closed
     except Halt:
         assert life.dead
     except asyncio.CancelledError:
@@ -126,7 +126,7 @@ def to_the_end(machine: Machine, loop: FastLoop) -> list[Life]:
         lives.append(life)
         plan = machine.plan
         state = life.session.loop.state
-        died = life.dead and life.log is not None
+        died = life.log is not None
         if died and plan.wants_power_cut(machine.kernel):
             between(machine)
             machine.keep("power cut", -1)
