@@ -35,7 +35,8 @@ def session_lines(*, search: str, here: bool, as_json: bool) -> Iterator[str]:
         if as_json:
             yield msgspec.json.encode(row).decode() + "\n"
         else:
-            state, last = row.outcome or row.state, row.last[:16].replace("T", " ")
+            state = row.outcome or row.state if row.state == "closed" else row.state
+            last = row.last[:16].replace("T", " ")
             yield f"{row.id}  {last}  {state:<11}  {shorten(row.cwd, 40)}  {shorten(row.prompt, 60)}\n"
 
 
