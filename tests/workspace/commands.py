@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
+import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from pieria.core.ports import Ended
@@ -64,3 +66,13 @@ def said(pid_file: Path) -> int:
     """The pid that a command wrote."""
     until(lambda: pid_file.exists() and pid_file.read_text().endswith("\n"))
     return int(pid_file.read_text())
+
+
+@contextlib.contextmanager
+def killed_after(pid: int) -> Iterator[int]:
+    """Let no process of a failed test live on."""
+    try:
+        yield pid
+    finally:
+        if lives(pid):
+            os.kill(pid, signal.SIGKILL)

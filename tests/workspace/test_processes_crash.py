@@ -20,6 +20,7 @@ from tests.workspace.commands import (
     SUPERVISORS,
     commands,
     ended,
+    killed_after,
     leftovers,
     lives,
     named,
@@ -191,9 +192,9 @@ def test_a_daemon_does_not_escape_the_deadline_without_us(tmp_path: Path) -> Non
 def test_what_has_lost_the_mark_does_not_escape_either(tmp_path: Path, how: dict[str, str]) -> None:
     command = f"env -i sh -c 'trap \"\" TERM; echo $$ >{tmp_path}/bare; while :; do /bin/sleep 1; done'"
     agent = Agent(tmp_path, command, timeout_s=1, **how)
-    bare = said(tmp_path / "bare")
-    assert left_alone(tmp_path, agent).exit_code in {137, 143}
-    until(lambda: not lives(bare), limit_s=3)
+    with killed_after(said(tmp_path / "bare")) as bare:
+        assert left_alone(tmp_path, agent).exit_code in {137, 143}
+        until(lambda: not lives(bare), limit_s=3)
 
 
 @supervisors
