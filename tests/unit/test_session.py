@@ -155,8 +155,26 @@ def test_an_answer_needs_an_open_question() -> None:
     assert accept(story.state, AnswerApproval("lead.4", "deny", "no")) == expected
 
 
-def test_an_interrupt_is_always_taken() -> None:
-    assert accept(State(), Interrupt("a", "why")) == Draft("person", InterruptRequested("a", "why"))
+def test_an_interrupt_reaches_one_known_agent_or_all() -> None:
+    state = Story().state
+    assert accept(state, Interrupt("", "why")) == Draft("person", InterruptRequested("", "why"))
+    assert accept(state, Interrupt(LEAD, "why")) == Draft("person", InterruptRequested(LEAD, "why"))
+    assert accept(state, Interrupt("nobody")) == Rejected("there is no agent 'nobody'", f"agents here: {LEAD}")
+
+
+def test_a_question_is_answered_with_allow_or_deny() -> None:
+    story = Story()
+    story.prompt()
+    story.answers("shell")
+    story.looks(0)
+    answer = accept(story.state, AnswerApproval("lead.4", "perhaps"))
+    assert answer == Rejected("'perhaps' is no answer to a question", "allow or deny")
+
+
+@pytest.mark.parametrize("id", ["person", "session", "", "a/b", 'a"b', "A", "ä", "-a", "a" * 41])
+def test_an_agents_id_is_plain_and_not_reserved(id: str) -> None:
+    added = AgentAdded(id, "lead", "p", "m", "s", (), ROOT)
+    assert isinstance(accept(State(), Configure(added)), Rejected)
 
 
 def test_an_agents_id_is_taken_once() -> None:

@@ -7,6 +7,7 @@ import os
 import signal
 import sys
 from argparse import Namespace
+from functools import cache
 
 import msgspec
 
@@ -231,6 +232,12 @@ def _folder(given: str) -> str:
     return folder
 
 
+@cache
+def _say_once(words: str) -> None:
+    """Say what would otherwise be said at each try."""
+    _say(words)
+
+
 def _say(words: str) -> None:
     Stream(sys.stderr).write(f"{words}\n")
 
@@ -251,7 +258,7 @@ class _Out:
             record=printer.record if printer else _ignore,
             durable=printer.durable if printer else _ignore,
             progress=self._progress,
-            notice=_say,
+            notice=_say_once,
         )
 
     def remember(self, state: State) -> None:

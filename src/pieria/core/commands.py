@@ -68,8 +68,12 @@ def accept(state: State, command: Command) -> Draft | Rejected:
             if op not in state.approvals:
                 open_ids = ", ".join(state.approvals) or "none"
                 return Rejected(f"no question with the id '{op}' is open", f"open questions: {open_ids}")
+            if answer not in ("allow", "deny"):
+                return Rejected(f"'{answer}' is no answer to a question", "allow or deny")
             return Draft(PERSON, ApprovalAnswered(answer=answer, by="person", comment=comment), op=op)
         case Interrupt(to=to, reason=reason):
+            if to and to not in state.agents:
+                return Rejected(f"there is no agent '{to}'", f"agents here: {', '.join(state.agents) or 'none'}")
             return Draft(PERSON, InterruptRequested(to=to, reason=reason))
         case GoOn(to=to):
             agent = state.agents.get(to)
@@ -81,6 +85,17 @@ def accept(state: State, command: Command) -> Draft | Rejected:
 
 
 def _configure(state: State, event: Event) -> Draft | Rejected:
-    if isinstance(event, AgentAdded) and event.id in state.agents:
-        return Rejected(f"there is an agent '{event.id}' already")
+    if isinstance(event, AgentAdded):
+        if event.id in state.agents:
+            return Rejected(f"there is an agent '{event.id}' already")
+        if not is_agent_id(event.id):
+            return Rejected(
+                f"'{event.id}' can't be an agent's id", "a to z, 0 to 9 and -, at most 40, not person or session"
+            )
     return Draft(SESSION, event)
+
+
+def is_agent_id(id: str) -> bool:
+    """Whether an id may stand in an envelope and in the name of a folder as it is."""
+    plain = id.isascii() and id.replace("-", "a").isalnum() and id == id.lower()
+    return plain and len(id) <= 40 and not id.startswith("-") and id not in (PERSON, SESSION)

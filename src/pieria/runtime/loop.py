@@ -25,6 +25,8 @@ from pieria.runtime.world import World
 
 MOST_ROUNDS = 10_000
 RETRY_WRITE_S = 0.5
+PATIENCE_S = 600.0
+"""How long a disk may refuse before the program ends: nothing acknowledged is lost by that."""
 TIDY_AFTER_S = 0.02
 
 
@@ -46,6 +48,7 @@ class Writer:
         self.on_written: Callable[[], None] = lambda: None
         self._on_record = on_record
         self._on_pause = on_pause
+        self.given_up: PieriaError | None = None
         self._backlog: list[Outcome] = []
         self._waiting: asyncio.Task[None] | None = None
 
@@ -86,6 +89,15 @@ class Writer:
                 self.pause(problem)
             await asyncio.sleep(RETRY_WRITE_S)
 
+    async def durable(self, seq: int) -> None:
+        """Return when a record is durable, waiting out a disk that fails. Raises PieriaError when it never recovers."""
+        while True:
+            try:
+                return await self.log.synced(seq)
+            except PieriaError as problem:
+                self.pause(problem)
+            await asyncio.sleep(RETRY_WRITE_S)
+
     def close(self, outcome: Outcome) -> bool:
         """Record how an effect ended, now or as soon as the disk takes it. Returns whether it is written."""
         if self._waiting is None:
@@ -99,12 +111,15 @@ class Writer:
         return False
 
     def pause(self, problem: PieriaError) -> None:
-        """Say why nothing can be written, and try again until it can."""
+        """Say why nothing can be written, and try again until it can. Raises it when that lasts too long."""
+        if self.given_up is not None:
+            raise self.given_up
         self._on_pause(problem)
         if self._waiting is None:
             self._waiting = asyncio.create_task(self._try_again())
 
     async def _try_again(self) -> None:
+        tries = 0
         while True:
             await asyncio.sleep(RETRY_WRITE_S)
             try:
@@ -114,6 +129,11 @@ class Writer:
                     self._backlog.pop(0)
             except PieriaError as problem:
                 self._on_pause(problem)
+                tries += 1
+                if tries * RETRY_WRITE_S >= PATIENCE_S:
+                    self.given_up = problem
+                    self.changed.set()
+                    return
                 continue
             self._waiting = None
             self.on_written()
@@ -153,7 +173,7 @@ class Loop:
         if isinstance(record, Rejected):
             return record
         self.settle()
-        await self.log.synced(record.seq)
+        await self.writer.durable(record.seq)
         return record
 
     # --- deciding ------------------------------------------------------------------------------------------------
@@ -219,7 +239,7 @@ class Loop:
                 self._running.pop(op).cancel()
 
     async def _after_barrier(self, entry: Prepared, op: OpId, seq: int) -> Outcome:
-        await self.log.synced(seq)
+        await self.writer.durable(seq)
         return await entry.start(op)
 
     # --- effects in flight ---------------------------------------------------------------------------------------
@@ -257,9 +277,9 @@ class Loop:
         self._stopping.pop(op, None)
         entry = running_call(self.state, id, op)
         if self.writer.close(outcome):
+            if entry is not None and entry.spawned is not None:
+                self._spent.append((self.state.seq, entry.spawned.job))
             self.settle()
-        if entry is not None and entry.spawned is not None:
-            self._spent.append((self.state.seq, entry.spawned.job))
 
     def tidy(self, _durable: int) -> None:
         """Remove what commands left beside the log, once results are durable; not while a turn waits for us."""
@@ -301,7 +321,7 @@ class Loop:
             asyncio.get_running_loop().call_soon(self._running[effect.op].cancel)
 
     async def _stop_command(self, effect: Stop, entry: CallState) -> None:
-        await self.log.synced(effect.cause)
+        await self.writer.durable(effect.cause)
         await self.performer.stop(entry)
 
     def _partial(self, id: AgentId, op: OpId, text: str) -> None:
@@ -321,8 +341,8 @@ class Loop:
         """Wait until nothing is in flight and core has nothing to start. Raises what broke a job of ours."""
         while True:
             self.writer.changed.clear()
-            if self._broken is not None:
-                raise self._broken
+            if (broken := self._broken or self.writer.given_up) is not None:
+                raise broken
             busy = self._looking or self._running.keys() - idle_timers(self.state)
             if not busy and not self.writer.is_paused and until(self.state):
                 return
