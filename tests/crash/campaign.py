@@ -1,7 +1,7 @@
 """The proof obligations: which machines are found after a crash, and what must come of each.
 
-P1: the process is killed at any byte of the log and any step. P2: and again while it recovers. P3: the power is cut, and
-what was not synced is lost in part. P5: someone changed the log.
+P1: the process is killed at any byte of the log and any step. P2: and again while it recovers. P3: the power is cut,
+and what was not synced is lost in part. P5: someone changed the log.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ from pieria.core.record import decode, type_name
 from pieria.store.open import open_log
 from pieria.store.paths import session_of
 from tests.crash import tamper
-
 from tests.crash.judge import Differs, Ended, compare, end_of
 from tests.crash.life import FastLoop
 from tests.crash.living import between, live, to_the_end

@@ -35,8 +35,11 @@ class Told(msgspec.Struct, frozen=True):
 
 
 class Ended(msgspec.Struct, frozen=True):
-    """What is compared. `unsure`: per agent the calls, by their order, whose results may differ; `unknown` counts
-    commands with an unknown effect; `types` of all records."""
+    """What is compared.
+
+    `unsure`: per agent the calls, by their order, whose results may differ. `unknown` counts commands with an unknown
+    effect, `types` all records.
+    """
 
     told: dict[str, Told]
     state: dict[str, object]
@@ -192,7 +195,9 @@ def compare(expected: Ended, found: Ended, *, power: bool) -> None:
     counts = not (power and found.unknown > expected.unknown)
     for agent, told in expected.told.items():
         other = found.told[agent]
-        _demand(not counts or told.added == other.added, f"{agent}: messages a request: {told.added} became {other.added}")
+        _demand(
+            not counts or told.added == other.added, f"{agent}: messages a request: {told.added} became {other.added}"
+        )
         for number, (one, two) in enumerate(zip(told.messages, other.messages, strict=False)):
             _demand(
                 one == two or (agent, _call_of(one)) in unsure,

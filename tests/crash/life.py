@@ -20,7 +20,7 @@ SPEED = 50
 
 
 Halt = SystemExit
-"""Stands for the death of the process: no `except Exception` sees it, it stops the loop and ends a thread in silence."""
+"""Stands for the death of the process: no `except Exception` sees it, and it stops the loop at once."""
 
 
 class LawBroken(AssertionError):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+
 from pieria.app.session import Front, Ground, Session, Setup, begin, go_on
 from pieria.core.errors import UsageError
 from pieria.core.state import State

@@ -36,13 +36,12 @@ from tests.crash.life import Clock, Halt, Life
 from tests.crash.medium import Image, Kept, Medium
 from tests.crash.plans import CHANGED, Plan
 
-
 SYNC_S = 0.0003
 """How long a sync takes at least while moments are kept, so that other agents write meanwhile."""
 
 
 class Moment(msgspec.Struct, frozen=True):
-    """A machine after a step. `size`, `synced`: bytes of the log; `durable`: the watermark that the process believed."""
+    """A machine after a step. `size`, `synced`: bytes of the log; `durable`: what the process believed."""
 
     step: str
     size: int
@@ -106,7 +105,8 @@ class Machine:
         size = os.path.getsize(self.log_file) if self.log_file else 0
         self.moments.append(
             Moment(
-                step, size, self.synced, bool(self.log), self.name_synced, durable, self.kernel.held(), dict(self.attempts), self.medium.kept(),
+                step, size, self.synced, bool(self.log), self.name_synced, durable,
+                self.kernel.held(), dict(self.attempts), self.medium.kept(),
             )
         )  # fmt: skip
 

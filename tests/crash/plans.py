@@ -53,8 +53,7 @@ class Member(msgspec.Struct, frozen=True):
 
 
 class Plan(msgspec.Struct, frozen=True):
-    """A session. `downtime` is the lead's turn after which a file changes while no process runs; `close`: after a
-    clean end."""
+    """A session. After the lead's turn `downtime` a file changes while no process runs; `closes`: after a clean end."""
 
     seed: int
     mode: str
@@ -127,9 +126,9 @@ class Plan(msgspec.Struct, frozen=True):
             if step.gate == "interrupt":
                 return Interrupt(to=member.id, reason="enough")
         for call in turn.calls:
-            if call.phase == "running" and call.spawned is not None and "CUT" not in str(call.facts and call.facts.command):
-                if kernel.blocks(call.spawned.job):
-                    return Interrupt(to=member.id)
+            command = str(call.facts.command) if call.facts is not None else ""
+            if call.spawned is not None and "CUT" not in command and kernel.blocks(call.spawned.job):
+                return Interrupt(to=member.id)
         return None
 
     def is_over(self, state: State, kernel: Kernel, *, was_down: bool) -> bool:
@@ -157,7 +156,9 @@ class Plan(msgspec.Struct, frozen=True):
 
 def _counts(message: dict) -> bool:
     content = message.get("content") or ""
-    return message["role"] == "assistant" or (message["role"] == "user" and any(text in content for text in UNCOMMITTED))
+    return message["role"] == "assistant" or (
+        message["role"] == "user" and any(text in content for text in UNCOMMITTED)
+    )
 
 
 def _answer(question: Question) -> Command:
@@ -331,8 +332,8 @@ ENDING = {"interrupt", "halt", "stopped"}
 """Kinds with which a turn ends."""
 FLAWED = {"empty", "cut_text", "truncated", "contradiction"}
 PLAIN = [
-    "reads", "edit", "edits", "many", "create", "shell", "shell", "output", "mixed", "todo", "broken", "denied", "fault",
-    "long", "queued", "lost",
+    "reads", "edit", "edits", "many", "create", "shell", "shell", "output", "mixed", "todo", "broken", "denied",
+    "fault", "long", "queued", "lost",
 ]  # fmt: skip
 
 
@@ -375,7 +376,9 @@ def make_plan(seed: int, *, members: int = 0, kinds: list[list[str]] | None = No
         links |= maker.links()
         drawn = kinds if kinds is not None and number == 0 else None
         if drawn is None:
-            drawn = [draw_kinds(dice, dice.choice((1, 2, 3)), mode) for _ in range(dice.choice((1, 2)) if count > 1 else 2)]
+            drawn = [
+                draw_kinds(dice, dice.choice((1, 2, 3)), mode) for _ in range(dice.choice((1, 2)) if count > 1 else 2)
+            ]
             if number == 0 and dice.random() < 0.3:
                 drawn[0].insert(0, "known")
         if number == 0 and "known" in drawn[0] and len(drawn) > 1:

@@ -1,7 +1,7 @@
 """P5: a log that someone changed is never taken for what was written.
 
 What may happen: it can't be opened, or only be read with the damage named, or a part at its end that no later record
-covers is set aside. What may not: that a record is handed out which was not written so, or one that was covered is lost.
+vouches for is set aside. What may not: that a record counts which was not written so, or that one is lost in silence.
 """
 
 from __future__ import annotations
