@@ -170,7 +170,7 @@ class SimulatedCommands:
     async def wait(self, spawned: Spawned) -> Ended:
         kernel, name = self._kernel, spawned.job
         same_boot = spawned.boot_id == f"boot-{kernel.boot}"
-        while same_boot and kernel.jobs[name].phase in ("gated", "running"):
+        while same_boot and name in kernel.jobs and kernel.jobs[name].phase in ("gated", "running"):
             await asyncio.sleep(0)
             if kernel.jobs[name].phase == "running" and not kernel.blocks(name):
                 self._life.step(f"command {name}", lambda: kernel.advance(name))
