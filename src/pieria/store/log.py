@@ -166,7 +166,8 @@ class Log:
         problem = None
         try:
             for _, line, _ in batch.lines:
-                if write(fd, line) != len(line):
+                if (taken := write(fd, line)) != len(line):
+                    write(fd, line[taken:])  # says why, as a rule; what it takes is cut off again
                     break
             else:
                 whole = True
