@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import os
 import signal
 import sys
@@ -32,6 +33,7 @@ from pieria.workspace.keys import take_keys
 RESERVE_AFTER_S = 0.25
 """Blocks for a full disk's day are set aside once the first request is out."""
 
+LOOK_S = 0.5
 SIGNALS = {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGHUP: 129}
 
 
@@ -102,7 +104,8 @@ async def _drive(asked: Asked, place: Place) -> int:
         else:
             await _take_up(session)
         asyncio.get_running_loop().call_later(RESERVE_AFTER_S, session.log.reserve)
-        await session.loop.rest()
+        if not await _rest(session, stops, place.config.timeout_s):
+            return out.leave(session.id, stops)
     except UsageError:
         await session.close(Outcome("failed", 2, "the command line was rejected"))
         raise
@@ -222,6 +225,21 @@ def _listen(session: Session, answers: Stream) -> _Stops:
     return stops
 
 
+async def _rest(session: Session, stops: _Stops, limit_s: float | None) -> bool:
+    """Wait until all is done. False: the log can't be written, and this run was asked to stop or has no time left."""
+    loop = asyncio.get_running_loop()
+    ends = loop.time() + limit_s if limit_s else math.inf
+    rest = loop.create_task(session.loop.rest())
+    while not rest.done():
+        await asyncio.wait({rest}, timeout=LOOK_S)
+        if session.loop.writer.is_paused and (stops.found or loop.time() > ends):
+            rest.cancel()
+            session.loop.writer.stop()
+            return False
+    await rest
+    return True
+
+
 def _folder(given: str) -> str:
     try:
         folder = os.path.realpath(given or os.getcwd())
@@ -270,6 +288,13 @@ class _Out:
     def _progress(self, agent: AgentId, text: str) -> None:
         if self._asked.json and self._asked.progress:
             self.answer.write(progress_line(agent, text))
+
+    def leave(self, session: str, stops: _Stops) -> int:
+        """Say that it ended with its log as it is: what could not be recorded did not begin, or is taken up later."""
+        code, why = stops.found[0] if stops.found else (4, "the time limit was reached")
+        _say(f"pieria: ended while the log can't be written: {why}")
+        _say(f"hint: 'pieria resume {session}' goes on once it can be")
+        return code
 
     def finish(self, session: str, ended: Outcome, words: str, asks: tuple[Question, ...]) -> int:
         """Say how it ended: the answer to stdout, everything else to stderr."""

@@ -51,6 +51,7 @@ class Writer:
         self.given_up: PieriaError | None = None
         self._backlog: list[Outcome] = []
         self._waiting: asyncio.Task[None] | None = None
+        self._told = ""
 
     @property
     def is_paused(self) -> bool:
@@ -114,7 +115,7 @@ class Writer:
         """Say why nothing can be written, and try again until it can. Raises it when that lasts too long."""
         if self.given_up is not None:
             raise self.given_up
-        self._on_pause(problem)
+        self._tell(problem)
         if self._waiting is None:
             self._waiting = asyncio.create_task(self._try_again())
 
@@ -128,16 +129,23 @@ class Writer:
                     self.append(self._backlog[0], outcome=True)
                     self._backlog.pop(0)
             except PieriaError as problem:
-                self._on_pause(problem)
+                self._tell(problem)
                 tries += 1
                 if tries * RETRY_WRITE_S >= PATIENCE_S:
                     self.given_up = problem
                     self.changed.set()
                     return
                 continue
-            self._waiting = None
+            self._waiting, self._told = None, ""
             self.on_written()
             return
+
+    def _tell(self, problem: PieriaError) -> None:
+        """Say it once: figures of a later try are no news, another reason is."""
+        reason = f"{problem}".partition("\n")[0]
+        if reason != self._told:
+            self._told = reason
+            self._on_pause(problem)
 
     def stop(self) -> None:
         """Try no more to write what waits: the process ends, and the next one closes what is open."""
