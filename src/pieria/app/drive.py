@@ -12,7 +12,7 @@ from functools import cache
 
 import msgspec
 
-from pieria.app import binding
+from pieria.app import binding, facts
 from pieria.app.session import Front, Session, Setup, begin, go_on
 from pieria.config.dirs import home_dirs
 from pieria.config.load import Config, api_key, resolve
@@ -247,6 +247,10 @@ def _folder(given: str) -> str:
         raise UsageError("the current folder is gone", "cd into a folder that exists") from None
     if not os.path.isdir(folder):
         raise UsageError(f"there is no folder {given}", "--cwd names an existing folder")
+    if facts.shown(folder) != folder:
+        raise UsageError(
+            f"the name of the working folder is no UTF-8: {facts.shown(folder)}", "rename it, or work from a folder above"
+        )
     return folder
 
 
