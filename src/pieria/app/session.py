@@ -114,6 +114,7 @@ class Session(msgspec.Struct):
 def real_world(id: str, log: Log, setup: Setup) -> World:
     """Bind a session's ports to this machine."""
     files = DiskFiles(own_folders=setup.own_folders)
+    commands = Commands(os.path.join(session_folder(log.path), "jobs"), id, base=setup.environ)
 
     async def mend() -> None:
         if log.frozen is not None:
@@ -128,8 +129,10 @@ def real_world(id: str, log: Log, setup: Setup) -> World:
         mend=mend,
         texts=log.texts,
         files=files,
-        processes=Commands(os.path.join(session_folder(log.path), "jobs"), id, base=setup.environ),
+        processes=commands,
         before_command=forget_keys,
+        stand_by=commands.stand_by,
+        let_go=commands.close,
         secrets=KnownSecrets(setup.secrets),
         encoders=binding.ENCODERS,
         model=lambda added: setup.port or binding.make_model(added.protocol, endpoint=setup.endpoint, key=""),

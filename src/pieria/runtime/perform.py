@@ -100,6 +100,7 @@ class Performer:
                 unsaved.clear()
                 saved_at = loop.time()
 
+        loop.call_soon(self._world.stand_by)  # runs once the request is written: the stream waits for its answer then
         answer = await model.stream(body, on_text)
         duration_ms = round((loop.time() - began) * 1000)
         return [Draft(id, answered(op, answer, duration_ms, self._world.secrets), op=op)]
@@ -278,7 +279,8 @@ class Performer:
         )
 
     async def close(self) -> None:
-        """Drop connections to models."""
+        """Drop connections to models, and what stands by."""
+        self._world.let_go()
         for model in self._models.values():
             await model.close()
 

@@ -28,7 +28,8 @@ class Log(Protocol):
 class World(msgspec.Struct):
     """Everything outside that effects use. `tools` makes an agent's tools, given what it knows of files.
 
-    `before_command` is called before each command is spawned. `mend`: after a sync that failed, move the log to a
+    `before_command` is called before each command is spawned, `stand_by` while a model thinks: what the next command
+    needs may be made ready then; `let_go` at the end. `mend`: after a sync that failed, move the log to a
     new file or raise PieriaError; else nothing.
     """
 
@@ -45,4 +46,6 @@ class World(msgspec.Struct):
     nearest: Callable[[str, Sequence[str]], str]
     now: Callable[[], str]
     before_command: Callable[[], None] = lambda: None
+    stand_by: Callable[[], None] = lambda: None
+    let_go: Callable[[], None] = lambda: None
     add_dirs: tuple[str, ...] = ()

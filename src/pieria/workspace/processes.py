@@ -94,6 +94,33 @@ class Commands:
         self._umask = -1
         self._boot_id = ""
         self._jobs: dict[str, Job] = {}
+        self._ready: tuple[supervisor.Gated, int] | None = None
+
+    def stand_by(self) -> None:
+        """Start the next command's supervisor now, while nobody waits for it. Without a job it never runs anything.
+
+        Of no effect before a first command: many sessions never have one.
+        """
+        if self._ready is not None or not self._boot_id:
+            return
+        limits = supervisor.Limits(0, 0, self._limit, self._grace_s)
+        shells = (self._sh, self._shell)
+        try:
+            gated = supervisor.launch(
+                "", "/", shells=shells, umask=self._umask, limits=limits, environment=self._environment
+            )
+        except OSError:
+            return
+        found = living.look(gated.pid)
+        self._ready = (gated, found.start_time if found else -1)
+
+    def close(self) -> None:
+        """Let the supervisor that stands by go."""
+        if self._ready is not None:
+            gated, self._ready = self._ready[0], None
+            held = Job("", gated=gated)
+            held.close_gate()
+            held.close_watch()
 
     def spawn(self, job: str, command: str, *, cwd: str, timeout_s: float) -> Spawned:
         """Start a supervisor that waits for `go`. Raises OSError, with nothing left behind."""
@@ -106,6 +133,9 @@ class Commands:
         seconds = math.ceil(min(max(timeout_s, 1), 1e9))
         spool.prepare(folder, command)
         limits = supervisor.Limits(seconds, int(time.time()) + seconds + 1, self._limit, self._grace_s)
+        if (ready := self._assigned(job, folder, cwd, limits)) is not None:
+            self._jobs[job] = Job(folder, timeout_s=timeout_s, gated=ready[0])
+            return Spawned(ready[0].pid, ready[1], self._boot_id, job)
         given = {**self._environment, environment.MARK: self._mark(job)}
         shells = (self._sh, self._shell)
         try:
@@ -119,6 +149,19 @@ class Commands:
             self._drop(job, held)
             raise ChildProcessError("the supervisor died before its command began")
         return Spawned(gated.pid, found.start_time, self._boot_id, job)
+
+    def _assigned(
+        self, job: str, folder: str, cwd: str, limits: supervisor.Limits
+    ) -> tuple[supervisor.Gated, int] | None:
+        """The supervisor that stood by, now with this job; None when there is none, or it can't take it."""
+        ready = self._ready
+        if ready is None:
+            return None
+        if ready[1] < 0 or not supervisor.assign(ready[0], folder, cwd, limits=limits, mark=self._mark(job)):
+            self.close()
+            return None
+        self._ready = None
+        return ready
 
     def go(self, job: str) -> None:
         """Let a spawned command run, and start its time. Of no effect for a job of an earlier process."""

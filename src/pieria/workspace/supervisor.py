@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from pieria.core.values import Value
 
 SCRIPT = r"""
-folder=$1 limit=$7
+folder=$1 limit=$7 seconds=
 finish() {
     self=$(exec sh -c 'echo $PPID')
     sweep list
@@ -81,12 +81,18 @@ umask 077
 (
     trap : TERM INT HUP QUIT
     if cd -P /proc/self 2>/dev/null; then supervisor=${PWD##*/}; else supervisor=$(exec sh -c 'echo $PPID'); fi
+    if [ -z "$folder" ]; then
+        echo "$supervisor"
+        kill -s KILL $$
+        { IFS= read -r folder && IFS= read -r place && IFS= read -r PIERIA_JOB && read -r due seconds; } <&3 || exit 0
+        export PIERIA_JOB
+        set -- "$folder" "$place" "$3" "$4" "$due" "$seconds" "$7" "$8"
+    fi
     cd -- "$2" || exit 1
     ( watch "$@" ) >/dev/null 3<&- &
     exec 5<&-
     echo "$supervisor" >"$folder/pid"
-    echo "$supervisor"
-    kill -s KILL $$
+    [ -n "$seconds" ] || { echo "$supervisor"; kill -s KILL $$; }
     read -r word <&3
     [ "$word" = go ] || exit 0
     exec >>"$folder/out" 3<&-
@@ -95,7 +101,9 @@ umask 077
 )
 exit 1
 """
-"""Arguments: folder, cwd, shell, prelude, deadline (epoch s), timeout (s), output limit (bytes), grace (s).
+"""With an empty folder it stands by: folder, cwd, mark, and deadline with timeout come as four lines on the gate.
+
+Arguments: folder, cwd, shell, prelude, deadline (epoch s), timeout (s), output limit (bytes), grace (s).
 Descriptors: 0 and 2 null, 1 the pid for us, 3 the gate, 5 the watch.
 
 - The subshell is a foreground one that kills its parent: that makes it init's child, as `&` would, but under dash a
@@ -103,7 +111,8 @@ Descriptors: 0 and 2 null, 1 the pid for us, 3 the gate, 5 the watch.
 - /proc/self is a link to one's own pid, and `cd -P` the one builtin that reads links; `$$` is the parent's.
 - The traps are set inside, because a subshell resets them. They leave the supervisor alive when its group gets TERM.
 - The command is a subshell of its own: else dash lends it its stderr, and its "Terminated" goes into the output.
-- Before we know the pid the script is done with files: a job may be dropped, folder and all, from then on.
+- Before we know the pid the script is done with files: a job may be dropped, folder and all, from then on. One that
+  stood by may still write its pid, and fails to if the folder is gone.
 - `out` is made by the supervisor itself, before it forks the command: no `out`, nothing ever ran.
 - The watch sleeps in `read` until we are gone (end of file) or ask for it (a line); then it looks once a second. Only
   when we don't act ourselves does it: 2 s late at the deadline, or when five looks saw no end after our own reason.
@@ -154,7 +163,10 @@ class Gated(Value, frozen=True, gc=False):
 def launch(
     folder: str, cwd: str, *, shells: tuple[str, str], umask: int, limits: Limits, environment: Mapping[str, str]
 ) -> Gated:
-    """Start a supervisor, in a session of its own. `shells`: the supervisor's, the command's. Raises OSError."""
+    """Start a supervisor, in a session of its own. `shells`: the supervisor's, the command's. Raises OSError.
+
+    Without a folder it stands by until `assign`.
+    """
     sh, shell = shells
     prelude = BASH if os.path.basename(shell) == "bash" else SH
     arguments = ("sh", "-c", SCRIPT, "sh", folder, cwd, shell, prelude.format(umask=umask), str(limits.deadline),
@@ -186,6 +198,18 @@ def launch(
     finally:
         for fd in (*ours, *theirs):
             os.close(fd)
+
+
+def assign(gated: Gated, folder: str, cwd: str, *, limits: Limits, mark: str) -> bool:
+    """Give a supervisor that stands by its job; it still waits for "go". False: it is gone, or a path has a newline."""
+    lines = (folder, cwd, mark, f"{limits.deadline} {limits.timeout_s}")
+    if any("\n" in line for line in lines):
+        return False
+    try:
+        os.write(gated.gate, os.fsencode("\n".join(lines) + "\n"))
+    except BrokenPipeError:
+        return False
+    return True
 
 
 def _high(fd: int) -> int:
