@@ -6,6 +6,7 @@ Invariant: whatever a test does, `look_over` holds each session's log against wh
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import hashlib
 import json
 import os
@@ -24,7 +25,7 @@ import msgspec
 
 from pieria.app.binding import ENCODERS
 from pieria.core.record import Record
-from pieria.models.script import Played, Player, Received, parse_script, rendered
+from pieria.models.script import Played, Player, Received, Script, parse_script, rendered
 from pieria.models.scripted_server import ScriptedServer
 from pieria.runtime.replay import Sent, replay
 from pieria.store.open import read_log
@@ -222,7 +223,15 @@ class Desk:
 
     def answers(self, *answers: Answer) -> ScriptedServer:
         """Start a model that gives these answers, one a step, and point the program at it."""
-        server = ScriptedServer(parse_script(msgspec.json.encode(answers)))
+        return self._serve(parse_script(msgspec.json.encode(answers)))
+
+    def answers_for(self, scripts: Mapping[str, Sequence[Answer]]) -> ScriptedServer:
+        """Start a model that gives the answers of the first script whose words stand in the first prompt."""
+        file = {"scripts": [{"when": when, "answers": answers} for when, answers in scripts.items()]}
+        return self._serve(parse_script(msgspec.json.encode(file)))
+
+    def _serve(self, scripts: tuple[Script, ...]) -> ScriptedServer:
+        server = ScriptedServer(scripts)
         self.environ["PIERIA_BASE_URL"] = self.servers.do(server.start())
         self.model.append(server)
         return server
@@ -278,7 +287,8 @@ class Desk:
 
     def logs(self) -> list[Log]:
         """All logs, oldest first."""
-        return [Log(path) for path in sorted(self.sessions.glob("*.jsonl")) if not path.name.startswith(".")]
+        paths = [path for path in self.sessions.glob("*.jsonl") if not path.name.startswith(".")]
+        return [Log(path) for path in sorted(paths, key=lambda path: (_born(path), path.name))]
 
     @property
     def log(self) -> Log:
@@ -316,6 +326,11 @@ class Desk:
                     continue
                 found += [int(entry.name)] if any(each in environ for each in marks) else []
         return found
+
+    def kill(self, pid: int) -> None:
+        """End a process of a command's at once, if it is still there."""
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
 
     def left(self, limit_s: float = 3.0) -> list[int]:
         """What still lives of our commands; the watch of a supervisor sees within a second that it is over."""
@@ -365,6 +380,11 @@ class Desk:
                 if path.is_file():
                     assert KEY.encode() not in path.read_bytes(), f"the key is in {path}"
         assert not [words for words in self.said if KEY in words], "the key was printed"
+
+
+def _born(path: Path) -> bytes:
+    """When a log's first record was written: ids sort by the second alone."""
+    return path.read_bytes()[:300].partition(b'"time":"')[2][:27]
 
 
 class Going:
