@@ -132,6 +132,8 @@ def _step_finished(state: State, record: Record, data: StepFinished) -> State:
     if agent is None or agent.turn is None or agent.turn.step is None or agent.turn.step.op != record.op:
         return state
     flaw = flaw_of(data, agent.added.sampling.max_tokens or agent.added.max_output)
+    if flaw == "contradiction" and agent.turn.flaws:
+        flaw = ""  # told once; words that come again without a call are the answer
     step = replace(agent.turn.step, phase="flawed" if flaw else "answered", reason=flaw, partial="")
     flaws = agent.turn.flaws + 1 if flaw else 0
     committed = flaw in ("", "cut_text")
