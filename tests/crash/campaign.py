@@ -24,6 +24,7 @@ from tests.crash.living import between, live, to_the_end
 from tests.crash.machine import Machine, Moment
 from tests.crash.medium import worn
 from tests.crash.plans import Plan, everything, make_plan
+from tests.crash.real import RealMachine
 
 Try = tuple[str, Callable[[], object]]
 
@@ -94,6 +95,7 @@ class Proof:
         self._loop = loop
         self._root = root
         self._machine = Machine(root, played.plan)
+        self._real: tuple[int, Ended] | None = None
 
     def tries(self, proof: str) -> Iterator[Try]:
         """Every machine of one proof, in a drawn order."""
@@ -106,6 +108,10 @@ class Proof:
             case "P1 opened":
                 for spot in self.dice.sample(self.inside, len(self.inside)):
                     yield self._name(spot), lambda spot=spot: self.opened(spot)
+            case "P1 real":
+                while not is_simulated_only(self.played.plan):
+                    stops = [self.dice.random() for _ in range(self.dice.choice((1, 1, 2, 3)))]
+                    yield f"plan {self.played.plan.seed}, {stops}", lambda stops=stops: self.killed_for_real(stops)
             case "P2":
                 while True:
                     spot = self.dice.choice(self.steps if self.dice.random() < 0.7 else self.inside)
@@ -169,6 +175,25 @@ class Proof:
         self._machine.kernel.ran = ran
         self._finish(spot, power=False)
 
+    def killed_for_real(self, stops: list[float]) -> None:
+        """P1 and P2 with real commands: lived from the beginning, and killed at these parts of what is left to do."""
+        plan = self.played.plan
+        if self._real is None:
+            machine = RealMachine(self._root, plan)
+            lives = to_the_end(machine, self._loop)
+            self._real = sum(life.count for life in lives), end_of(machine)
+        left, end = self._real
+        machine = RealMachine(self._root, plan)
+        for part in stops:
+            life = live(machine, self._loop, stop_at=max(1, int(left * part)))
+            self._check(life)
+            if not life.dead:
+                break
+            left -= life.count
+        for life in to_the_end(machine, self._loop):
+            self._check(life)
+        compare(end, end_of(machine), power=False)
+
     def killed_again(self, spot: Spot) -> None:
         """P2: and then it dies 1 to 3 times more, early in what follows."""
         self._find(spot)
@@ -223,7 +248,7 @@ class Proof:
             raise Differs("; ".join(life.troubles))
 
 
-SHARES = {"P1": 0.35, "P1 opened": 0.1, "P2": 0.25, "P3": 0.2, "P5": 0.1}
+SHARES = {"P1": 0.3, "P1 opened": 0.1, "P1 real": 0.15, "P2": 0.2, "P3": 0.15, "P5": 0.1}
 """How much of the time each proof gets."""
 
 
@@ -276,6 +301,17 @@ class Campaign:
 def _words(problem: Exception) -> str:
     where = traceback.extract_tb(problem.__traceback__)[-1]
     return f"{type(problem).__name__}: {str(problem)[:2000]} ({where.name}, line {where.lineno})"
+
+
+def is_simulated_only(plan: Plan) -> bool:
+    """Whether it needs a power cut, which a real machine can't be given here."""
+    return any(
+        "CUT" in str(call.arguments)
+        for member in plan.members
+        for turn in member.turns
+        for step in turn.steps
+        for call in step.answer.calls
+    )
 
 
 def plans(seed: int) -> Iterator[Plan]:

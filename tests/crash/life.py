@@ -95,6 +95,7 @@ class Life:
         self.marks = 0
         self.troubles: list[str] = []
         self.steps: list[str] = []
+        self.at_death: Callable[[], object] = lambda: None
         self.after_step: Callable[[str], object] = lambda _: None
         self._changed = asyncio.Event()
         self._thread = threading.get_ident()
@@ -165,6 +166,7 @@ def bury(life: Life, loop: FastLoop) -> None:
             job.cancel()
         _rest(loop, asyncio.wait(left, timeout=1))
     loop.pool.idle()
+    life.at_death()
     if life.log is not None:
         life.log.drop()
     loop.clear()

@@ -14,6 +14,7 @@ from tests.crash.machine import Machine, ground, note
 LIMIT_S = 20.0
 """A life that takes longer in real time hangs."""
 MOST_LIVES = 60
+TICK_S = 0.5
 
 
 class Hangs(AssertionError):
@@ -27,9 +28,11 @@ async def _live(machine: Machine, life: Life) -> None:
         progress=lambda *_: None,
         notice=lambda _: None,
     )
-    on = ground(machine, life)
+    on, loop = ground(machine, life), asyncio.get_running_loop()
     session = life.session = await _opened(machine, front, on)
     person = asyncio.create_task(_person(machine, life, session))
+    if machine.is_real:
+        loop.call_later(TICK_S, _tick, life)
     over = asyncio.create_task(session.loop.rest(until=lambda state: is_resting(state) and _is_over(machine, state)))
     await asyncio.wait({person, over}, return_when=asyncio.FIRST_COMPLETED)
     if person.done():
@@ -40,6 +43,12 @@ async def _live(machine: Machine, life: Life) -> None:
         life.die()
     await session.close(outcome(session.loop.state))
     life.log = None  # let go of already
+
+
+def _tick(life: Life) -> None:
+    """Look again from time to time: real commands tell nobody how far they are."""
+    life.wake()
+    life.loop.call_later(TICK_S, _tick, life)
 
 
 async def _opened(machine: Machine, front: Front, on: Ground) -> Session:

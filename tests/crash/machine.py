@@ -20,7 +20,7 @@ from pieria.app.session import Ground, Setup, real_world
 from pieria.core.events.calls import ToolSpawned, ToolStarted
 from pieria.core.events.model import StepStarted
 from pieria.core.events.session import AgentAdded, Mark
-from pieria.core.ports import Answer, Applied, BrokenStream, Failure
+from pieria.core.ports import Answer, Applied, BrokenStream, Failure, Processes
 from pieria.core.record import Record
 from pieria.core.values import AgentId, Change, OpId
 from pieria.models.exchange import Timeouts
@@ -56,6 +56,8 @@ class Moment(msgspec.Struct, frozen=True):
 
 class Machine:
     """`root` is for this machine alone. `log` is the session's path once it has its name."""
+
+    is_real = False
 
     def __init__(self, root: str, plan: Plan) -> None:
         self.root = root
@@ -145,6 +147,10 @@ class Machine:
         if self.medium is not None:
             self._on_file(f"{self.workspace}/known.txt")
 
+    def commands(self, life: Life, session: str, log: str, setup: Setup) -> Processes:
+        """The `Processes` port of one life."""
+        return SimulatedCommands(self.kernel, life)
+
     def setup(self) -> Setup:
         return Setup(
             cwd=self.workspace, root=self.workspace, model="scripted:plan", endpoint="scripted:plan",
@@ -161,7 +167,7 @@ def ground(machine: Machine, life: Life) -> Ground:
         return replace_ports(
             real_world(id, log, setup),
             files=files,
-            processes=SimulatedCommands(machine.kernel, life),
+            processes=machine.commands(life, id, log.path, setup),
             model=lambda added: PlannedModel(machine, life, added),
             tools=binding.agent_tools(files),
             now=machine.clock.now,

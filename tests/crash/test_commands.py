@@ -60,6 +60,21 @@ class RealDesk(Desk):
         return replace(spawned, boot_id="another boot")
 
 
+class ReadyDesk(RealDesk):
+    """Each process has a supervisor that stands by, as after its first command."""
+
+    def process(self) -> Commands:
+        made = super().process()
+        made._learn()
+        made.stand_by()
+        assert made._ready is not None
+        return made
+
+    def die(self, processes: Commands) -> None:
+        super().die(processes)
+        processes.close()
+
+
 class Loose(Life):
     """A life without a log: what a log must cover is looked at elsewhere."""
 
@@ -83,11 +98,12 @@ class SimulatedDesk(Desk):
         return spawned
 
 
-@pytest.fixture(params=[RealDesk, SimulatedDesk], ids=["real", "simulated"])
+@pytest.fixture(params=[RealDesk, ReadyDesk, SimulatedDesk], ids=["real", "standing by", "simulated"])
 async def desk(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Desk]:
     made = request.param(tmp_path)
     yield made
     for processes in made.made:
+        processes.close()
         while processes.leftover():  # noqa: ASYNC110  (a watch sleeps up to a second, and tells nobody of its end)
             await asyncio.sleep(0.05)
 
