@@ -32,14 +32,16 @@ from pieria.store.open import read_log
 from pieria.store.verify import verify
 
 PIERIA = str(Path(sys.executable).parent / "pieria")
-KEY = "sk-e2e-4711+secret/key=42"
+KEY = f"sk-e2e-{os.urandom(8).hex()}+/=42"
 LIMIT_S = 40.0
 UNPRIVILEGED = (
     sys.executable, "-I", "-S", "-c",
-    "import ctypes, os, sys\n"
-    "libc = ctypes.CDLL(None)\n"
-    "[libc.prctl(24, power, 0, 0, 0) for power in (0, 1, 2, 3)]\n"  # no CHOWN, DAC_*, FOWNER after the exec
-    "os.execv(sys.argv[1], sys.argv[1:])",
+    (
+        "import ctypes, os, sys\n"
+        "libc = ctypes.CDLL(None)\n"
+        "[libc.prctl(24, power, 0, 0, 0) for power in (0, 1, 2, 3)]\n"  # no CHOWN, DAC_*, FOWNER after the exec
+        "os.execv(sys.argv[1], sys.argv[1:])"
+    ),
 )  # fmt: skip
 """Before a command: root's files stay root's, but permissions count for it as for anyone."""
 
@@ -153,6 +155,11 @@ class Log:
         """Every request in order, as JSON: what went over the wire, byte for byte (see `look_over`)."""
         return [json.loads(sent.body) for sent in rebuilt(self.path)]
 
+    def check(self) -> None:
+        """Hold it against chain, pairing, contents and requests."""
+        report = verify(str(self.path))
+        assert report.ok, (self.path, report)
+
     def messages(self) -> list[Json]:
         """The messages of the last request."""
         found: list[Json] = self.requests()[-1]["messages"]
@@ -254,6 +261,11 @@ class Desk:
         """Run the program to its end."""
         return self.begin(*words, **more).end()
 
+    def together(self, *commands: Sequence[str | bytes], **more: Any) -> list[Done]:
+        """Run several commands side by side."""
+        going = [self.begin(*words, **more) for words in commands]
+        return [each.end() for each in going]
+
     def exec(self, prompt: str = "do it", *words: str, **more: Any) -> Done:
         """`pieria exec` in mode full: most tests are not about leave."""
         return self.pieria("exec", prompt, "--mode", "full", *words, **more)
@@ -314,26 +326,32 @@ class Desk:
         self.git("add", "-A")
         self.git("commit", "-q", "--allow-empty", "-m", "start")
 
-    def children(self, mark: str = "PIERIA_JOB=") -> list[int]:
-        """Processes that carry a command's mark of one of our sessions."""
-        marks = [f"{mark}{log.id}".encode() for log in self.logs()]
-        found = []
-        for entry in os.scandir("/proc"):
-            if entry.name.isdecimal():
-                try:
-                    environ = Path(entry.path, "environ").read_bytes()
-                except OSError:
-                    continue
-                found += [int(entry.name)] if any(each in environ for each in marks) else []
-        return found
+    def marked(self) -> dict[int, bytes]:
+        """Processes that carry a command's mark of one of our sessions, with their command lines."""
+        marks = [f"PIERIA_JOB={log.id}".encode() for log in self.logs()]
+        return {
+            int(entry.name): _of(entry.name, "cmdline")
+            for entry in os.scandir("/proc")
+            if entry.name.isdecimal() and any(each in _of(entry.name, "environ") for each in marks)
+        }
 
-    def kill(self, pid: int) -> None:
-        """End a process of a command's at once, if it is still there."""
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGKILL)
+    def children(self) -> list[int]:
+        """Those of them that matter: a supervisor's watch sees within a second that its command is over."""
+        found = self.marked()
+        watches = {pid for pid, words in found.items() if words.startswith(b"sh\0-c\0") and b"watch()" in words}
+        parents = {pid: int((_of(str(pid), "stat").rpartition(b") ")[2].split() or [b"", b"0"])[1]) for pid in found}
+        return [pid for pid in found if not {pid, parents[pid]} & watches]
 
-    def left(self, limit_s: float = 3.0) -> list[int]:
-        """What still lives of our commands; the watch of a supervisor sees within a second that it is over."""
+    def kill_all(self) -> None:
+        """End all of them at one moment, as a power cut would: none sees another die."""
+        found = list(self.marked())
+        for number in (signal.SIGSTOP, signal.SIGKILL):
+            for pid in found:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, number)
+
+    def left(self, limit_s: float = 1.0) -> list[int]:
+        """What still lives of our commands a moment later."""
         deadline = time.monotonic() + limit_s
         while (found := self.children()) and time.monotonic() < deadline:
             threading.Event().wait(0.05)
@@ -359,8 +377,7 @@ class Desk:
         started: Counter[str] = Counter()
         ended: Counter[str] = Counter()
         for log in logs:
-            report = verify(str(log.path))
-            assert report.ok, (log.path, report)
+            log.check()
             bodies = {sent.seq: hashlib.sha256(sent.body).hexdigest() for sent in rebuilt(log.path)}
             steps = {record["op"]: record for record in log.of("step.started")}
             assert [bodies[seq] for seq in sorted(bodies)] == [
@@ -368,9 +385,7 @@ class Desk:
             ]
             started.update(bodies.values())
             if log.data("agent.added") and log.data("agent.added")[0]["protocol"] != "scripted":
-                ended.update(
-                    steps[record["op"]]["data"]["request"]["sha256"] for record in log.of("step.finished")
-                )
+                ended.update(steps[record["op"]]["data"]["request"]["sha256"] for record in log.of("step.finished"))
         received = Counter(each.sha256 for server in self.model for each in server.received)
         if not self.spoilt:
             assert received - started == Counter(), "the model got a request that no log holds"
@@ -380,6 +395,13 @@ class Desk:
                 if path.is_file():
                     assert KEY.encode() not in path.read_bytes(), f"the key is in {path}"
         assert not [words for words in self.said if KEY in words], "the key was printed"
+
+
+def _of(pid: str, what: str) -> bytes:
+    try:
+        return Path("/proc", pid, what).read_bytes()
+    except OSError:
+        return b""
 
 
 def _born(path: Path) -> bytes:

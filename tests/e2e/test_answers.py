@@ -1,4 +1,4 @@
-"""Models that answer badly: cut, empty, contradictory, no JSON, no such tool. Each is recorded and none ends in a crash."""
+"""Models that answer badly: cut, empty, contradictory, no JSON, no such tool. Each is recorded; nothing crashes."""
 
 from __future__ import annotations
 
@@ -30,9 +30,7 @@ def test_a_stream_cut_anywhere_runs_nothing_and_the_same_bytes_are_sent_again(de
         place = desk.base / f"cut{cut}"
         place.mkdir()
         places.append(place)
-    going = [
-        desk.begin("exec", f"cut {cut}.", "--quiet", cwd=place) for cut, place in zip(cuts, places, strict=True)
-    ]
+    going = [desk.begin("exec", f"cut {cut}.", "--quiet", cwd=place) for cut, place in zip(cuts, places, strict=True)]
     assert [each.end().out for each in going] == [b"Done.\n"] * len(cuts)
     assert [(place / "a.txt").read_text() for place in places] == [CONTENT] * len(cuts)
     for log in desk.logs():
@@ -48,7 +46,6 @@ def test_a_stream_cut_anywhere_runs_nothing_and_the_same_bytes_are_sent_again(de
 def test_text_and_calls_of_a_lost_attempt_are_gone(desk: Desk) -> None:  # case 138
     desk.commit({})
     lost = ask(shell("touch dead"), text="x" * 200, cut_after_bytes=4000, chunk_chars=8)
-    assert "touch dead" not in str(lost["cut_after_bytes"])
     desk.answers(ask(shell("touch alive"), text="Second try.", faults=[lost]), say("Done."))
     done = desk.exec()
     assert (done.code, done.out) == (0, b"Done.\n")
@@ -62,8 +59,8 @@ def test_broken_arguments_and_unknown_tools_are_answered_in_words_and_never_sent
     desk.commit({"a.txt": "hi\n"})
     deep = "[" * 100_000
     broken = [
-        '{"path": "a.t', '{"path":"a.txt",b":2}', '{"path":"a\n\x00.txt"}', '{"path":"x","path":"y"}', deep, '{"path":NaN}',
-        '{"path":"\\ud800"}', "", "null", '["a.txt"]', '{"path":7}', '{"path":"' + "long " * 400_000,
+        '{"path": "a.t', '{"path":"a.txt",b":2}', '{"path":"a\n\x00.txt"}',  '{"path":"x","path":"y"}', deep,
+        '{"path":NaN}', '{"path":"\\ud800"}', "", "null", '["a.txt"]', '{"path":7}', '{"path":"' + "long " * 400_000,
     ]  # fmt: skip
     calls = [call("read", text) for text in broken]
     calls += [call("Read", path="a.txt"), call("frobnicate", x=1), call("", x=1), call("read\n", path="a.txt")]
@@ -87,7 +84,10 @@ def test_broken_arguments_and_unknown_tools_are_answered_in_words_and_never_sent
 
 @pytest.mark.parametrize(
     "nothing",
-    [say(""), say(" \n\t"), say("", reasoning="I think."), say("", whole=True), say("", stop_reason=None), say("", usage=None)],
+    [
+        say(""), say(" \n\t"), say("", reasoning="I think."), say("", whole=True), say("", stop_reason=None),
+        say("", usage=None),
+    ],
 )  # fmt: skip
 def test_an_empty_answer_is_told_once_and_then_it_is_a_failure(desk: Desk, nothing: Answer) -> None:
     """Cases 035, 134."""
@@ -103,8 +103,12 @@ def test_an_empty_answer_is_told_once_and_then_it_is_a_failure(desk: Desk, nothi
 
 
 @pytest.mark.parametrize(
-    ("body", "said"), [("", "answer was lost"), ("<html><head><title>Sign in</title></head></html>", "page came instead of an answer: Sign in")]
-)  # fmt: skip
+    ("body", "said"),
+    [
+        ("", "answer was lost"),
+        ("<html><head><title>Sign in</title></head></html>", "page came instead of an answer: Sign in"),
+    ],
+)
 def test_a_body_without_an_answer_is_asked_for_again(desk: Desk, body: str, said: str) -> None:  # case 134
     desk.commit({})
     desk.answers(say("Done.", faults=[say("", raw_body=body)]))

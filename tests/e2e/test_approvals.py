@@ -103,7 +103,9 @@ def test_deny_rules_never_stop_the_turn_and_beat_every_allow(desk: Desk) -> None
     *refused, ran = desk.log.results().items()
     assert sorted(id for id, _ in [*refused, ran]) == [f"lead.1.{number}" for number in range(5)]
     texts = desk.log.results()
-    assert all("Not allowed" in texts[f"lead.1.{number}"] or "read it" in texts[f"lead.1.{number}"] for number in range(4))
+    assert all(
+        "Not allowed" in texts[f"lead.1.{number}"] or "read it" in texts[f"lead.1.{number}"] for number in range(4)
+    )
     assert texts["lead.1.4"] == "fine\n[exit 0]"
     assert questions(desk) == []
 

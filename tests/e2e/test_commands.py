@@ -11,11 +11,13 @@ from tests.e2e.desk import Desk, Json, ask, call, say, shell
 
 MEASURED = (
     sys.executable, "-I", "-c",
-    "import resource, subprocess, sys\n"
-    "code = subprocess.call(sys.argv[2:])\n"
-    "with open(sys.argv[1], 'w') as file:\n"
-    "    file.write(str(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss))\n"
-    "sys.exit(code)",
+    (
+        "import resource, subprocess, sys\n"
+        "code = subprocess.call(sys.argv[2:])\n"
+        "with open(sys.argv[1], 'w') as file:\n"
+        "    file.write(str(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss))\n"
+        "sys.exit(code)"
+    ),
 )  # fmt: skip
 """Before a command: the most memory that it held at once, in KB, goes to the file named next."""
 
@@ -108,7 +110,9 @@ def test_what_cannot_start_is_a_result(desk: Desk) -> None:
 
 
 def test_a_command_can_not_hurt_the_log(desk: Desk) -> None:
-    (told,) = outputs(desk, "ls /proc/$PPID/fd -l; for n in 3 4 5 6 7 8 9; do echo junk >&$n; done 2>/dev/null; kill -9 $$")
+    (told,) = outputs(
+        desk, "ls /proc/$PPID/fd -l; for n in 3 4 5 6 7 8 9; do echo junk >&$n; done 2>/dev/null; kill -9 $$"
+    )
     assert "SIGKILL" in told
     assert ".jsonl" not in told  # no descriptor of the log is inherited
     assert desk.pieria("log", "verify", desk.log.id).code == 0
@@ -130,5 +134,12 @@ def test_commands_of_one_session_see_the_working_folder_and_a_plain_environment(
     where, env = outputs(desk, "pwd -P", "env")
     assert where == f"{os.path.realpath(desk.repo)}\n[exit 0]"
     names = {line.partition("=")[0] for line in env.splitlines()}
-    assert not names & {"SECRET_THING", "LD_PRELOAD_NOT", "http_proxy", "PIERIA_API_KEY", "PIERIA_MODEL", "PIERIA_BASE_URL"}
+    assert not names & {
+        "SECRET_THING",
+        "LD_PRELOAD_NOT",
+        "http_proxy",
+        "PIERIA_API_KEY",
+        "PIERIA_MODEL",
+        "PIERIA_BASE_URL",
+    }
     assert {"PATH", "HOME", "PIERIA_JOB"} <= names

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from tests.e2e.desk import Desk, ask, say, shell
@@ -28,11 +30,11 @@ def project(desk: Desk, content: str) -> None:
         ('mode = "wild"\n', 1, "plan, ask, edits, full"),
         ('allow = "shell"\n', 1, "list"),
         ('allow = ["fly(away)"]\n', 1, "no tool 'fly'"),
-        ('\n[mode]\nx = 1\n', 2, "text"),
+        ("\n[mode]\nx = 1\n", 2, "text"),
         (b'model = "caf\xe9"\n', 1, "UTF-8"),
         (b"\0\0\0\0", 1, "broken TOML"),
         ('api_key_env = "sk-not-a-name"\n', 1, "NAME"),
-        ('timeout_s = -1\n', 1, "greater than 0"),
+        ("timeout_s = -1\n", 1, "greater than 0"),
     ],
 )  # fmt: skip
 def test_a_bad_line_of_the_persons_config_is_named_and_nothing_runs(
@@ -114,12 +116,13 @@ def test_eight_at_once_trust_eight_folders_and_none_is_lost(desk: Desk) -> None:
         (place / ".pieria").mkdir(parents=True)
         (place / ".pieria/config.toml").write_text(f"max_steps = {number + 1}\n")
         places.append(place)
-    for _ in range(2):
-        going = [desk.begin("trust", "--yes", cwd=place) for place in places]
-        assert [each.end().code for each in going] == [0] * 8
-    assert all("trusted already" in desk.pieria("trust", cwd=place).text for place in places)
+    going = [desk.begin("trust", "--yes", cwd=place) for place in places]
+    assert [each.end().code for each in going] == [0] * 8
     state = desk.home / ".local/state/pieria"
     assert sorted(path.name for path in state.iterdir()) == ["trust.json", "trust.lock"]
+    folders = json.loads((state / "trust.json").read_bytes())["folders"]
+    assert sorted(folders) == sorted(map(str, places))
+    assert "trusted already" in desk.pieria("trust", cwd=places[3]).text
     (state / "trust.json").write_bytes(b'{"version":1,"folders":{"/x')
     done = desk.pieria("trust", "--yes", cwd=places[0])
     assert (done.code, "left as it is" in done.err) == (1, True)

@@ -11,7 +11,9 @@ VERBS = ("exec", "resume", "sessions", "log", "replay", "trust", "demo")
 
 def test_the_answer_goes_to_stdout_and_all_else_to_stderr(desk: Desk) -> None:
     desk.commit({"a.txt": "hello\n"})
-    desk.answers(ask(call("read", path="a.txt"), shell("printf '\\033[31mred'"), text="I look."), say("It says hello – 好."))
+    desk.answers(
+        ask(call("read", path="a.txt"), shell("printf '\\033[31mred'"), text="I look."), say("It says hello – 好.")
+    )
     done = desk.exec("what does a.txt say?")
     assert done.code == 0
     assert done.text == "It says hello – 好.\n"

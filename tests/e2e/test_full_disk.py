@@ -1,4 +1,4 @@
-"""A disk that takes no more: it is said in plain words, nothing starts unrecorded, and it goes on when there is space."""
+"""A disk that takes no more: said in plain words, nothing starts unrecorded, and it goes on when there is space."""
 
 from __future__ import annotations
 
@@ -17,9 +17,11 @@ from tests.e2e.desk import Desk, ask, say, shell
 
 LIMITED = (
     sys.executable, "-I", "-S", "-c",
-    "import os, resource, sys\n"
-    "resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[1]), resource.RLIM_INFINITY))\n"
-    "os.execv(sys.argv[2], sys.argv[2:])",
+    (
+        "import os, resource, sys\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[1]), resource.RLIM_INFINITY))\n"
+        "os.execv(sys.argv[2], sys.argv[2:])"
+    ),
 )  # fmt: skip
 
 
@@ -86,8 +88,8 @@ def test_reading_works_on_a_full_disk_and_opening_fails_at_once_with_the_reason(
     desk.exec("one")
     id, before = desk.log.id, desk.log.path.read_bytes()
     fill(small)
-    for verb in (("sessions",), ("log", "show", id), ("log", "verify", id), ("replay", id)):
-        assert desk.pieria(*verb).code == 0
+    for done in desk.together(("sessions",), ("log", "show", id), ("log", "verify", id), ("replay", id)):
+        assert done.code == 0
     done = desk.pieria("exec", "afresh")
     assert (done.code, done.wall_s < 4, "disk is full" in done.err, "hint:" in done.err) == (1, True, True, True)
     limit = (*LIMITED, str(len(before)))  # not one byte more, where a full disk may still have the rest of a block
@@ -121,7 +123,7 @@ def test_a_limit_on_file_sizes_ends_with_a_signal_and_goes_on_later(desk: Desk) 
 def test_a_timeout_ends_a_paused_session(desk: Desk) -> None:
     desk.commit({})
     desk.answers(ask(shell("seq 1 20000")), say("Done."))
-    done = desk.exec("write much", "--timeout", "2", before=(*LIMITED, "30000"))
+    done = desk.exec("write much", "--timeout", "1", before=(*LIMITED, "30000"))
     assert (done.code, done.wall_s < 8, done.err.count("largest size")) == (4, True, 1)
     assert os.path.getsize(desk.log.path) <= 30000
     assert desk.pieria("resume", "--last", "--mode", "full").out == b"Done.\n"

@@ -1,4 +1,4 @@
-"""Killed at any moment, a session goes on: finished work stays finished, nothing runs twice, unknown is called unknown."""
+"""Killed at any moment, a session goes on: what is finished stays so, nothing runs twice, unknown is called that."""
 
 from __future__ import annotations
 
@@ -55,8 +55,7 @@ def test_a_command_whose_end_nobody_saw_is_called_unknown_and_not_run_again(desk
     going = desk.begin("exec", "work", "--mode", "full")
     desk.until((desk.repo / "up").exists)
     going.kill()
-    for pid in desk.children():  # as a power cut would: command, supervisor and watch are gone
-        desk.kill(pid)
+    desk.kill_all()  # the command, its supervisor and the watch
     assert desk.left() == []
     done = desk.pieria("resume", "--last", "--mode", "full")
     assert (done.code, done.out) == (0, b"I will look.\n")
@@ -78,7 +77,9 @@ def test_a_kill_in_a_model_call_sends_the_same_bytes_once_more(desk: Desk) -> No
     assert [data["reason"] for data in desk.log.data("step.lost")] == ["crash"]
 
 
-@pytest.mark.parametrize("after", ["prompt.submitted", "step.started", "step.finished", "tool.started", "tool.finished"])
+@pytest.mark.parametrize(
+    "after", ["prompt.submitted", "step.started", "step.finished", "tool.started", "tool.finished"]
+)
 def test_a_kill_right_after_any_record_loses_no_acknowledged_work(desk: Desk, after: str) -> None:
     desk.commit({})
     desk.answers(ask(shell("echo x >> n.txt"), shell("echo y >> n.txt")), ask(shell("echo z >> n.txt")), say("Done."))

@@ -97,9 +97,7 @@ def test_a_folder_that_vanishes_is_an_error_in_words(desk: Desk) -> None:
     gone = desk.base / "gone"
     gone.mkdir()
     desk.answers(say("Done."))
-    done = desk.pieria(
-        "exec", "x", cwd=gone, before=("bash", "-c", 'rmdir "$PWD"; exec "$@"', "bash")
-    )
+    done = desk.pieria("exec", "x", cwd=gone, before=("bash", "-c", 'rmdir "$PWD"; exec "$@"', "bash"))
     assert (done.code, "folder is gone" in done.err, "hint:" in done.err) == (2, True, True)
 
 

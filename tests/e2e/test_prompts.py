@@ -43,28 +43,25 @@ def test_a_prompt_of_100_kb_as_an_argument_arrives_whole(desk: Desk) -> None:  #
 def test_bytes_that_are_no_text_are_refused_with_their_place(desk: Desk, data: bytes, said: str) -> None:
     desk.answers(say("Never asked."))
     (desk.base / "prompt").write_bytes(data)
-    ways = [("exec", "-"), ("exec", "--prompt-file", str(desk.base / "prompt"))]
-    if len(data) < 1000 and b"\0" not in data:
-        ways.append(("exec", data))  # type: ignore[arg-type]
-    for way in ways:
-        done = desk.pieria(*way, stdin=data)
-        assert (done.code, said in done.err, "hint:" in done.err) == (2, True, True), (way, done.err)
+    ways: list[tuple[str | bytes, ...]] = [("exec", "-")]
+    if data == b"caf\xe9":
+        ways += [("exec", "--prompt-file", str(desk.base / "prompt")), ("exec", data)]
+    for done in desk.together(*ways, stdin=data):
+        assert (done.code, said in done.err, "hint:" in done.err) == (2, True, True), done.err
     assert desk.logs() == []
     assert desk.model[0].received == []
 
 
 def test_a_prompt_file_that_is_none_is_named(desk: Desk) -> None:
-    for path in ("nowhere", str(desk.base), "/dev/null", ""):
-        done = desk.pieria("exec", "--prompt-file", path)
+    for done in desk.together(*[("exec", "--prompt-file", path) for path in ("nowhere", "/", "/dev/null", "")]):
         assert (done.code, "hint:" in done.err) == (2, True), done.err
     done = desk.pieria("exec", "words", "--prompt-file", "x")
     assert (done.code, "give one" in done.err) == (2, True)
 
 
-@pytest.mark.parametrize("words", ["--help me", "-v", "\x1b[31mred", "a\u2028b\x85c", "'; rm -rf / #", "�\x00".rstrip("\x00")])
+@pytest.mark.parametrize("words", ["--help me", "-v", "\x1b[31mred", "a\u2028b\x85c", "'; rm -rf / #", "�"])
 def test_odd_words_are_just_words(desk: Desk, words: str) -> None:
     desk.commit({})
     desk.answers(say("Fine."))
     assert desk.pieria("exec", "--quiet", "--", words).out == b"Fine.\n"
     assert desk.log.messages()[-1]["content"] == words
-    assert desk.pieria("sessions").code == 0

@@ -1,4 +1,4 @@
-"""Replay: every request again from the log alone, byte for byte, anywhere and for ever; and red at the first difference."""
+"""Replay: every request again from the log alone, byte for byte, anywhere, for ever; red at the first difference."""
 
 from __future__ import annotations
 
@@ -18,7 +18,10 @@ def worked(desk: Desk, *faults: Answer) -> None:
     desk.commit({"a.txt": "hi\n", "AGENTS.md": "Be kind – 好.\n"})
     edit = call("edit", path="a.txt", edits=[{"old": "hi", "new": "ho"}])
     desk.answers(
-        ask(shell("seq 1 3000"), edit, call("read", "{broken"), shell(r"printf 'a\377\n'"), text="I look.", reasoning="Hm."),
+        ask(
+            shell("seq 1 3000"), edit, call("read", "{broken"), shell(r"printf 'a\377\n'"),
+            text="I look.", reasoning="Hm.",
+        ),
         say("One.", faults=faults),
         say("Two."),
     )  # fmt: skip
@@ -33,7 +36,8 @@ def test_replay_is_the_same_under_any_hash_seed_locale_zone_and_folder(desk: Des
         {"PYTHONHASHSEED": "77", "TZ": "America/St_Johns", "LC_ALL": "de_DE.ISO-8859-1"},
         {"PYTHONHASHSEED": "0", "PIERIA_MODEL": None, "PIERIA_BASE_URL": None, "PIERIA_API_KEY": None},
     ]
-    found = [desk.pieria("replay", desk.log.id, "--json", environ=place, cwd=desk.home) for place in places]
+    going = [desk.begin("replay", desk.log.id, "--json", environ=place, cwd=desk.home) for place in places]
+    found = [each.end() for each in going]
     assert [done.code for done in found] == [0, 0, 0]
     assert len({done.out for done in found}) == 1
     told = json.loads(found[0].out)
@@ -44,38 +48,28 @@ def test_replay_is_the_same_under_any_hash_seed_locale_zone_and_folder(desk: Des
     assert desk.pieria("replay", str(desk.log.path), "--to", "9").code == 0
 
 
-@pytest.mark.parametrize(
-    ("one", "other", "kind"),
-    [
+def test_one_byte_changed_with_the_chain_sealed_anew_ends_with_6(desk: Desk) -> None:
+    worked(desk)
+    desk.spoilt.add(desk.log.path.name)
+    whole = desk.log.path.read_bytes()
+    forged = [
         (b"do it now", b"do it NOW", b"prompt.submitted"),
         (b"I look.", b"I Look.", b"step.finished"),
         (b'"text":"1\\n2\\n3', b'"text":"1\\n2\\n4', b"blob"),
         (b"Be kind", b"Be king", b"project.observed"),
-        (b"Edited a.txt", b"Created a.tx", b"tool.finished"),
-    ],
-)
-def test_one_byte_changed_with_the_chain_sealed_anew_ends_with_6(
-    desk: Desk, one: bytes, other: bytes, kind: bytes
-) -> None:
-    worked(desk)
-    desk.spoilt.add(desk.log.path.name)
-    before = desk.log.path.read_bytes()
-    changed = []
-
-    def forge(number: int, line: bytes) -> bytes:
-        if b'"type":"%s"' % kind not in line or one not in line or changed:
-            return line
-        changed.append(number)
-        return line.replace(one, other, 1)
-
-    reseal(desk.log.path, forge)
-    assert len(desk.log.path.read_bytes()) == len(before)
-    assert desk.log.path.read_bytes() != before
-    done = desk.pieria("replay", desk.log.id)
-    assert (done.code, done.out) == (6, b"")
-    assert "hint:" in done.err
-    told = desk.pieria("replay", desk.log.id, "--json")
-    assert told.code == 6
+        (b"Edited a.txt", b"Edited b.txt", b"tool.finished"),
+    ]
+    for number, (one, other, kind) in enumerate(forged):
+        copy = desk.base / f"forged{number}" / desk.log.path.name
+        copy.parent.mkdir()
+        copy.write_bytes(whole)
+        reseal(copy, lambda _, line: line.replace(one, other, 1) if b'"type":"%s"' % kind in line else line)  # noqa: B023
+        assert len(copy.read_bytes()) == len(whole)
+        assert copy.read_bytes() != whole
+    paths = [str(desk.base / f"forged{number}" / desk.log.path.name) for number in range(len(forged))]
+    for done in desk.together(*[("replay", path) for path in paths]):
+        assert (done.code, done.out, "hint:" in done.err) == (6, b"", True)
+    assert desk.pieria("replay", str(desk.log.path)).code == 0
 
 
 def test_replay_names_the_record_and_the_byte_where_it_differs(desk: Desk) -> None:
@@ -105,13 +99,17 @@ def test_a_golden_file_replays_without_the_log_and_notices_any_change(desk: Desk
     desk.spoilt.add(desk.log.path.name)
     desk.log.path.unlink()
     assert desk.pieria("replay", "--golden", str(golden), cwd=desk.home).code == 0
-    for one, other in ((b"do it now", b"do it NOW"), (b"I look.", b"I Look."), (b'"attempt":1', b'"attempt":2')):
-        golden.write_bytes(raw.replace(one, other, 1))
-        assert desk.pieria("replay", "--golden", str(golden)).code == 6
-    for harmed in (raw[: len(raw) // 2], raw.replace(b'{"event":', b'{"evnt:', 1), b"", b"hello"):
-        golden.write_bytes(harmed)
-        done = desk.pieria("replay", "--golden", str(golden))
-        assert (done.code, "hint:" in done.err) in ((6, True), (2, True)), harmed[:40]
+    changed = [
+        raw.replace(b"do it now", b"do it NOW", 1), raw.replace(b"I look.", b"I Look.", 1),
+        raw.replace(b'"attempt":1', b'"attempt":2', 1), raw.replace(b'{"event":', b'{"evnt:', 1),
+        raw[: len(raw) // 2], b"", b"hello",
+    ]  # fmt: skip
+    files = [desk.base / f"changed{number}" for number in range(len(changed))]
+    for file, content in zip(files, changed, strict=True):
+        file.write_bytes(content)
+    ended = desk.together(*[("replay", "--golden", str(file)) for file in files])
+    assert [done.code for done in ended] == [6, 6, 6, 6, 6, 2, 2]
+    assert all("hint:" in done.err for done in ended)
 
 
 @pytest.mark.parametrize("golden", GOLDEN, ids=lambda path: path.stem)

@@ -1,4 +1,4 @@
-"""Known secrets: never in a log, a request, a command's environment or the program's own, and still of use in their place.
+"""Known secrets: in no log, no request, no command's environment nor the program's own; still of use in their place.
 
 That the key of each test is nowhere in its logs and was never printed is checked at the end of every test here.
 """
@@ -109,7 +109,9 @@ def test_an_approved_write_of_a_secret_happens_only_where_its_value_is_known(des
 
 def test_a_dotenv_is_masked_in_a_trusted_folder_and_never_loaded(desk: Desk) -> None:  # case 131
     desk.commit({})
-    (desk.repo / ".env").write_text("DB_PASSWORD='hunter2hunter2'\nDEBUG=1\nPYTHONPATH=.\nPIERIA_MODE=plan\nHTTPS_PROXY=http://x\n")
+    (desk.repo / ".env").write_text(
+        "DB_PASSWORD='hunter2hunter2'\nDEBUG=1\nPYTHONPATH=.\nPIERIA_MODE=plan\nHTTPS_PROXY=http://x\n"
+    )
     (desk.repo / "sitecustomize.py").write_text("raise SystemExit('loaded')\n")
     (desk.repo / "msgspec.py").write_text("raise SystemExit('loaded')\n")
     desk.answers(ask(shell("cat .env; echo DEBUG=[$DEBUG]")), say("Done."))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import signal
+from itertools import pairwise
 
 from tests.e2e.desk import Desk, Log, ask, call, reseal, say, shell
 
@@ -12,7 +13,9 @@ from tests.e2e.desk import Desk, Log, ask, call, reseal, say, shell
 def test_going_on_by_id_by_its_start_by_folder_and_by_last_is_one_and_the_same(desk: Desk) -> None:  # case 040
     desk.commit({"a.txt": "hi\n"})
     items = [{"text": "read it", "state": "doing"}]
-    desk.answers(ask(call("read", path="a.txt"), call("todo", items=items)), *[say(f"Answer {n}.") for n in range(1, 6)])
+    desk.answers(
+        ask(call("read", path="a.txt"), call("todo", items=items)), *[say(f"Answer {n}.") for n in range(1, 6)]
+    )
     assert desk.exec("first").out == b"Answer 1.\n"
     id = desk.log.id
     ways = (("--session", id), ("--session", id[:-2]), ("--continue",))
@@ -34,12 +37,12 @@ def test_every_request_is_the_one_before_with_more_at_its_end(desk: Desk) -> Non
     ]  # fmt: skip
     desk.answers(ask(*calls), say("Done."), say("More."), say("End."))
     desk.exec("work")
-    before = [sent for sent in desk.log.requests()]
+    before = desk.log.requests()
     results = desk.log.results()
     for prompt in ("more", "end"):
         desk.exec(prompt, "--continue")
     requests = [request["messages"] for request in desk.log.requests()]
-    for shorter, longer in zip(requests, requests[1:], strict=False):
+    for shorter, longer in pairwise(requests):
         assert longer[: len(shorter)] == shorter
     assert desk.log.requests()[:2] == before
     told = {message["tool_call_id"]: message["content"] for message in requests[-1] if message["role"] == "tool"}
@@ -69,7 +72,7 @@ def test_an_ambiguous_start_of_an_id_names_those_that_it_fits(desk: Desk) -> Non
 def test_the_list_is_right_whatever_happens_to_its_cache(desk: Desk) -> None:  # cases 011, 014
     desk.commit({})
     desk.answers(say("Done."))
-    for name in ("alpha", "beta", "gamma"):
+    for name in ("alpha", "beta", "gamma"):  # one after another: the list is in their order
         desk.exec(f"the {name} task")
     alpha, beta, gamma = desk.logs()
     index = desk.sessions / "index.json"
@@ -88,8 +91,7 @@ def test_the_list_is_right_whatever_happens_to_its_cache(desk: Desk) -> None:  #
     beta.path.unlink()
     gone = desk.pieria("sessions")
     assert "missing" in gone.text
-    assert (desk.pieria("resume", beta.id).code, desk.pieria("resume", alpha.id).code) == (2, 0)
-    assert listed() == [gamma.id, alpha.id]
+    assert [done.code for done in desk.together(("resume", beta.id), ("resume", alpha.id))] == [2, 0]
     other = desk.base / "elsewhere"
     other.mkdir()
     assert desk.pieria("sessions", "--here", cwd=other).out == b""
@@ -114,8 +116,8 @@ def test_no_operation_rewrites_what_a_log_holds(desk: Desk) -> None:  # case 023
     desk.answers(say("One."), say("Two."))
     desk.exec("one")
     id, before = desk.log.id, desk.log.path.read_bytes()
-    for verb in (("sessions",), ("log", "show", id), ("log", "verify", id), ("log", "stats", id), ("replay", id)):
-        assert desk.pieria(*verb).code == 0
+    verbs = (("sessions",), ("log", "show", id), ("log", "verify", id), ("log", "stats", id), ("replay", id))
+    assert [done.code for done in desk.together(*verbs)] == [0] * len(verbs)
     assert desk.log.path.read_bytes() == before
     for verb in (("resume", id), ("exec", "two", "--session", id), ("exec", "x", "--session", id, "--model", "m")):
         desk.pieria(*verb)
@@ -185,11 +187,11 @@ def test_logs_of_other_versions_are_read_and_only_the_unreadable_stops_a_resume(
     for strange in (end.replace(b"turn.finished", b"turn.polished"), end.replace(b'"v":1', b'"v":9')):
         with_end(strange)
         before = desk.log.path.read_bytes()
-        shown = desk.pieria("log", "show", id)
+        words = (("log", "show", id), ("exec", "two", "--session", id), ("sessions",))
+        shown, done, listed = desk.together(*words)
         assert (shown.code, "session.closed" in shown.text) == (0, True)
-        done = desk.pieria("exec", "two", "--session", id)
         assert (done.code, "newer version" in done.err, "log show" in done.err) == (6, True, True)
-        assert id in desk.pieria("sessions").text
+        assert id in listed.text
         assert desk.log.path.read_bytes() == before
     with_end(b'"type":"x.note","v":3,"data":{"reason":"done"')
     assert desk.pieria("replay", id).code == 0
