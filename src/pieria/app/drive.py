@@ -9,6 +9,7 @@ import signal
 import sys
 from argparse import Namespace
 from functools import cache
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -26,9 +27,11 @@ from pieria.core.values import AgentId, OpId, Sampling
 from pieria.core.view import Outcome, Question, answer, outcome, questions
 from pieria.headless.printing import JsonPrinter, LinePrinter, progress_line, shorten
 from pieria.headless.streams import Stream
-from pieria.store.index import latest_session
 from pieria.store.paths import find_session, sessions_dir
 from pieria.workspace.keys import take_keys
+
+if TYPE_CHECKING:
+    from pieria.store.index import SessionRow
 
 RESERVE_AFTER_S = 0.25
 """Blocks for a full disk's day are set aside once the first request is out."""
@@ -125,11 +128,18 @@ async def _open(asked: Asked, place: Place, front: Front) -> Session:
         return begin(_new(place, folder), front)
     if asked.session is not None:
         path = find_session(folder, asked.session)
-    elif (row := latest_session(folder, place.cwd)) is not None:
+    elif (row := _latest(folder, place.cwd)) is not None:
         path = row.path
     else:
         raise UsageError("there is no session of this folder yet", "pieria exec 'what to do' starts one")
     return await go_on(path, lambda state: _again(asked, place, state), front)
+
+
+def _latest(folder: str, cwd: str) -> SessionRow | None:
+    """The list of sessions is read, and its code imported, only when it is asked for."""
+    from pieria.store.index import latest_session
+
+    return latest_session(folder, cwd)
 
 
 def _new(place: Place, folder: str) -> Setup:
@@ -249,7 +259,8 @@ def _folder(given: str) -> str:
         raise UsageError(f"there is no folder {given}", "--cwd names an existing folder")
     if facts.shown(folder) != folder:
         raise UsageError(
-            f"the name of the working folder is no UTF-8: {facts.shown(folder)}", "rename it, or work from a folder above"
+            f"the name of the working folder is no UTF-8: {facts.shown(folder)}",
+            "rename it, or work from a folder above",
         )
     return folder
 

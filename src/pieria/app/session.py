@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from contextlib import ExitStack
 from functools import cache
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -34,19 +35,20 @@ from pieria.core.state import State
 from pieria.core.values import SESSION, Sampling
 from pieria.core.view import Outcome
 from pieria.runtime.loop import Loop
-from pieria.runtime.recovery import recover
 from pieria.runtime.requests import RECIPE, Bodies
 from pieria.runtime.world import World
 from pieria.store.create import create
 from pieria.store.disk import Disk
 from pieria.store.log import Log
-from pieria.store.open import Opened, open_log
 from pieria.store.paths import new_session_id, session_folder
 from pieria.tools.arguments import nearest, parse
 from pieria.workspace.files import DiskFiles
 from pieria.workspace.keys import wipe
 from pieria.workspace.living import boot_id, look
 from pieria.workspace.processes import Commands
+
+if TYPE_CHECKING:
+    from pieria.store.open import Opened
 
 REDUCER = 1
 
@@ -174,6 +176,9 @@ async def go_on(path: str, setup: Callable[[State], Setup], front: Front, *, gro
 
     Raises SessionBusy, LogCorrupt, UsageError (its folder is gone) or PieriaError (it can only be read).
     """
+    from pieria.runtime.recovery import recover
+    from pieria.store.open import open_log
+
     ground = ground or Ground()
     state = State()
     requests: list[tuple[str, StepStarted]] = []

@@ -1,4 +1,7 @@
-"""The port `Files` on a real disk. Blocking; holds nothing but its settings, so any number of threads may use it."""
+"""The port `Files` on a real disk. Blocking; holds nothing but its settings, so any number of threads may use it.
+
+What makes edits is imported with the first one: a session's start does not wait for it.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ from collections.abc import Sequence
 
 from pieria.core.ports import Applied, FileImage, FileProblem, Place
 from pieria.core.values import Change, OpId, TouchedPath
-from pieria.workspace import edit_recovery, edits, paths, reading
+from pieria.workspace import paths, reading
 from pieria.workspace.disk import Disk
 
 
@@ -31,7 +34,11 @@ class DiskFiles:
         return None if found == reading.NOT_A_FILE else found
 
     def apply(self, op: OpId, changes: Sequence[Change]) -> Applied:
+        from pieria.workspace import edits
+
         return edits.apply(self._disk, op, changes)
 
     def recover(self, op: OpId, changes: Sequence[Change]) -> Applied:
+        from pieria.workspace import edit_recovery
+
         return edit_recovery.recover(self._disk, op, changes)
