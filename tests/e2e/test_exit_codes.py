@@ -27,34 +27,33 @@ def test_1_when_the_turn_failed(desk: Desk) -> None:
     assert done.out == b""
 
 
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        (("frob",), "no verb"),
-        (("exec",), "no prompt"),
-        (("exec", ""), "empty"),
-        (("exec", "x", "y"), "unrecognized"),
-        (("exec", "x", "--mode", "wild"), "invalid choice"),
-        (("exec", "x", "--allow", "fly(away)"), "no tool 'fly'"),
-        (("exec", "x", "--max-steps", "0"), "whole number above 0"),
-        (("exec", "x", "--timeout", "soon"), "number of seconds"),
-        (("exec", "x", "--cwd", "/nowhere"), "no folder"),
-        (("exec", "x", "--session", "2026", "--continue"), "give one"),
-        (("exec", "x", "--session", ""), "empty"),
-        (("exec", "x", "--continue"), "no session of this folder"),
-        (("exec", "x", "--model", "scripted:/nowhere"), "can't be read"),
-        (("exec", "x", "--model", "scripted:"), "no name"),
-        (("exec", "x", "--base-url", "ftp://host"), "http://"),
-        (("resume",), "name one session"),
-        (("resume", "zzz"), "No session"),
-        (("replay",), "name a log"),
-    ],
-)
-def test_2_when_the_command_line_is_wrong(desk: Desk, words: tuple[str, ...], said: str) -> None:
-    done = desk.pieria(*words, environ={"PIERIA_BASE_URL": GONE})
-    assert done.code == 2
-    assert said in done.err
-    assert done.out == b""
+WRONG = [
+    (("frob",), "no verb"),
+    (("exec",), "no prompt"),
+    (("exec", ""), "empty"),
+    (("exec", "x", "y"), "unrecognized"),
+    (("exec", "x", "--mode", "wild"), "invalid choice"),
+    (("exec", "x", "--allow", "fly(away)"), "no tool 'fly'"),
+    (("exec", "x", "--max-steps", "0"), "whole number above 0"),
+    (("exec", "x", "--timeout", "soon"), "number of seconds"),
+    (("exec", "x", "--cwd", "/nowhere"), "no folder"),
+    (("exec", "x", "--session", "2026", "--continue"), "give one"),
+    (("exec", "x", "--session", ""), "empty"),
+    (("exec", "x", "--continue"), "no session of this folder"),
+    (("exec", "x", "--model", "scripted:/nowhere"), "can't be read"),
+    (("exec", "x", "--model", "scripted:"), "no name"),
+    (("exec", "x", "--base-url", "ftp://host"), "http://"),
+    (("resume",), "name one session"),
+    (("resume", "zzz"), "No session"),
+    (("replay",), "name a log"),
+]
+"""Command lines that are wrong, and what is said of each."""
+
+
+def test_2_when_the_command_line_is_wrong(desk: Desk) -> None:
+    ended = desk.together(*[words for words, _ in WRONG], environ={"PIERIA_BASE_URL": GONE})
+    for (words, said), done in zip(WRONG, ended, strict=True):
+        assert (done.code, done.out, said in done.err) == (2, b"", True), (words, done)
     assert desk.logs() == []
 
 
@@ -116,7 +115,7 @@ def test_5_when_the_session_is_in_use_with_who_uses_it(desk: Desk) -> None:  # c
         assert done.code == 5
         assert str(first.pid) in done.err
         assert "log follow" in done.err
-    assert desk.log.path.read_bytes() == before
+    assert desk.log.path.read_bytes().startswith(before)  # its holder may add a mark
     assert "open" in desk.pieria("sessions").text
     assert desk.pieria("log", "verify", desk.log.id).code == 0
     (desk.repo / "go").touch()
