@@ -21,6 +21,7 @@ from pieria.runtime.replay import replay
 from pieria.store.open import read_log
 from pieria.store.verify import verify
 from tests.crash.machine import Machine
+from tests.crash.plans import SECRET
 
 
 class Differs(AssertionError):
@@ -56,6 +57,8 @@ def end_of(machine: Machine) -> Ended:
     records: list[Record] = []
     opened = read_log(machine.log, take=records.append)
     try:
+        with open(machine.log, "rb") as file:
+            _demand(SECRET.encode() not in file.read(), "the log holds a secret's value")
         report = verify(machine.log)
         _demand(report.ok and not report.torn_bytes, f"verify: {report.gaps} {report.problems} {report.torn_bytes}")
         sent: list = []

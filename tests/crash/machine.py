@@ -34,7 +34,7 @@ from pieria.workspace.files import DiskFiles
 from tests.crash.kernel import Held, Kernel, SimulatedCommands
 from tests.crash.life import Clock, Halt, Life
 from tests.crash.medium import Image, Kept, Medium
-from tests.crash.plans import CHANGED, Plan
+from tests.crash.plans import CHANGED, SECRET, Plan
 
 SYNC_S = 0.0003
 """How long a sync takes at least while moments are kept, so that other agents write meanwhile."""
@@ -154,7 +154,8 @@ class Machine:
     def setup(self) -> Setup:
         return Setup(
             cwd=self.workspace, root=self.workspace, model="scripted:plan", endpoint="scripted:plan",
-            settings=self.plan.settings(), sessions=self.sessions, environ={"PATH": os.environ["PATH"]},
+            settings=self.plan.settings(), secrets={"TOKEN": SECRET}, sessions=self.sessions,
+            environ={"PATH": os.environ["PATH"]},
         )  # fmt: skip
 
 

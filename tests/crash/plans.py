@@ -23,6 +23,7 @@ from pieria.workspace.files import DiskFiles
 from tests.crash.kernel import BLOCKS, Kernel
 
 LEAD = "lead"
+SECRET, MASKED = "hunter2-4711-abcdef", "<<secret:TOKEN>>"
 USAGE = {"prompt_tokens": 100, "completion_tokens": 10, "total_tokens": 110}
 UNCOMMITTED = [NUDGES[kind] for kind in ("empty", "truncated", "contradiction")]
 CHANGED = b"changed while nobody was here\n"
@@ -188,7 +189,7 @@ class Maker:
         self.id = id
         self.folder = folder
         self.values = [0] * 90
-        self.small = 0
+        self.small = self.latin = self.secret = 0
         self.count = 0
 
     def files(self) -> dict[str, bytes]:
@@ -199,6 +200,8 @@ class Maker:
             f"{place}small.txt": b"small 0\n",
             f"{place}linked.txt": b"linked 0\n" * 3,
             f"{place}known.txt": b"as it was\n",
+            f"{place}latin.txt": b"caf\xe9 0\n" + b"caf\xe9 \xff\n" * 400,
+            f"{place}secret.txt": f"key = {SECRET} 0\n".encode(),
             f"{place}ran.txt": b"",
         }
 
@@ -239,6 +242,16 @@ class Maker:
             {"path": "linked.txt", "old": f"linked {self.small - 1}", "new": f"linked {self.small}", "all": True},
         ]
         yield Step(asks(call("edit", path="code.py", edits=edits)))
+
+    def make_latin(self) -> Iterator[Step]:
+        self.latin += 1
+        yield Step(asks(self._replace("latin.txt", f" {self.latin - 1}\n", f" {self.latin}\n")))
+
+    def make_secret(self) -> Iterator[Step]:
+        self.secret += 1
+        old, new = (f"key = {MASKED} {number}" for number in (self.secret - 1, self.secret))
+        yield Step(asks(call("read", path="secret.txt"), self._replace("secret.txt", old, new),
+                        call("shell", command=f"echo {self.token()} {MASKED} >>ran.txt; echo {MASKED}")))  # fmt: skip
 
     def make_create(self) -> Iterator[Step]:
         name = f"new/{self.token()}/made.txt"
@@ -324,6 +337,9 @@ class Maker:
         self.values[at] += 1
         return {"old": f"item {at} = {self.values[at] - 1}\n", "new": f"item {at} = {self.values[at]}\n"}
 
+    def _replace(self, path: str, old: str, new: str) -> ScriptedCall:
+        return call("edit", path=path, edits=[{"old": old, "new": new}])
+
     def _edit(self, path: str) -> ScriptedCall:
         return call("edit", path=path, edits=[self._item() for _ in range(self.dice.choice((1, 2)))])
 
@@ -333,7 +349,7 @@ ENDING = {"interrupt", "halt", "stopped"}
 FLAWED = {"empty", "cut_text", "truncated", "contradiction"}
 PLAIN = [
     "reads", "edit", "edits", "many", "create", "shell", "shell", "output", "mixed", "todo", "broken", "denied",
-    "fault", "long", "queued", "lost",
+    "fault", "latin", "secret", "long", "queued", "lost",
 ]  # fmt: skip
 
 
@@ -363,7 +379,7 @@ def draw_kinds(dice: random.Random, count: int, mode: str) -> list[str]:
 def make_plan(seed: int, *, members: int = 0, kinds: list[list[str]] | None = None, mode: str = "") -> Plan:
     """A session of 1 to 3 agents. `kinds`: the lead's turns, instead of drawn ones."""
     dice = random.Random(seed)
-    mode = mode or dice.choice(("edits", "edits", "full"))
+    mode = mode or dice.choice(("edits", "edits", "full", "ask"))
     count = members or dice.choice((1, 1, 2, 3))
     made: list[Member] = []
     files: dict[str, bytes] = {"AGENTS.md": b"Be brief.\n"}
@@ -390,7 +406,7 @@ def make_plan(seed: int, *, members: int = 0, kinds: list[list[str]] | None = No
 
 EVERYTHING = [
     ["known", "shell", "idle", "unknown", "long", "stopped"],
-    ["reads", "many", "create", "denied", "broken", "empty", "fault", "lost", "queued", "output"],
+    ["reads", "many", "create", "denied", "broken", "empty", "fault", "lost", "queued", "output", "latin", "secret"],
 ]
 """Turns in which every type of event is written."""
 
