@@ -144,6 +144,7 @@ def _told(records: list[Record], sent: list) -> tuple[dict[str, Told], dict[Call
 
 def _check_commands(machine: Machine, records: list[Record], order: object) -> None:
     """Nothing was begun twice, and what is recorded as ended was begun."""
+    _demand(not machine.left(), f"nobody will ask for them, and they lie there: {machine.left()}")
     twice = {command: count for command, count in machine.kernel.ran.items() if count > 1}
     _demand(not twice, f"commands begun more than once: {twice}")
     lines = {}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from hashlib import sha256
 
 import msgspec
@@ -166,6 +166,10 @@ class SimulatedCommands:
 
     def forget(self, job: str) -> None:
         self._life.step(f"forget {job}", lambda: self._kernel.jobs.pop(job, None))
+
+    def forget_others(self, kept: Collection[str]) -> None:
+        for job in [job for job in self._kernel.jobs if job not in kept and job not in self._mine]:
+            self._life.step(f"forget {job}", lambda job=job: self._kernel.jobs.pop(job))
 
     async def wait(self, spawned: Spawned) -> Ended:
         kernel, name = self._kernel, spawned.job

@@ -151,6 +151,10 @@ class Machine:
         """The `Processes` port of one life."""
         return SimulatedCommands(self.kernel, life)
 
+    def left(self) -> list[str]:
+        """Jobs of which something lies about."""
+        return list(self.kernel.jobs)
+
     def setup(self) -> Setup:
         return Setup(
             cwd=self.workspace, root=self.workspace, model="scripted:plan", endpoint="scripted:plan",

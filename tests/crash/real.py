@@ -6,6 +6,7 @@ Such a machine can't be put back: a session is lived from its beginning, dies, a
 from __future__ import annotations
 
 import os
+from collections.abc import Collection
 from pathlib import Path
 
 from pieria.app.session import Setup
@@ -62,6 +63,10 @@ class CountedCommands(Commands):
         up = super().forget
         self._life.step(f"forget {job}", lambda: up(job))
 
+    def forget_others(self, kept: Collection[str]) -> None:
+        up = super().forget_others
+        self._life.step("forget others", lambda: up(kept))
+
     async def stop(self, spawned: Spawned) -> None:
         self._life.step(f"stop {spawned.job}", lambda: None)
         await super().stop(spawned)
@@ -83,6 +88,9 @@ class RealMachine(Machine):
     def __init__(self, root: str, plan: Plan) -> None:
         super().__init__(root, plan)
         self.kernel = Processes(root)  # type: ignore[assignment]
+
+    def left(self) -> list[str]:
+        return [folder.name for folder in Path(self.root).glob("s/*/jobs/*")]
 
     def commands(self, life: Life, session: str, log: str, setup: Setup) -> CountedCommands:
         made = CountedCommands(life, os.path.join(session_folder(log), "jobs"), session, setup.environ)

@@ -225,3 +225,18 @@ def test_every_command_of_a_plan_means_the_same_to_a_shell(tmp_path: Path) -> No
     command = "echo one >>ran.txt; echo said one; exit 3"
     done = subprocess.run(["/bin/sh", "-c", command], cwd=tmp_path, capture_output=True, check=False)
     assert (done.returncode, done.stdout, (tmp_path / "ran.txt").read_text()) == (3, b"said one\n", "one\n")
+
+
+async def test_what_dead_processes_left_is_forgotten_but_for_what_is_kept(desk: Desk) -> None:
+    first, kept, ended = await desk.done("echo one >>ran.txt; exit 3", job="lead.1.0")
+    _, other, _ = await desk.done("echo two >>ran.txt", job="lead.2.0")
+    desk.die(first)
+    processes = desk.process()
+    mine = processes.spawn("lead.3.0", "echo three >>ran.txt", cwd=str(desk.folder), timeout_s=30)
+    processes.forget_others({"lead.1.0"})
+    again = await processes.wait(kept)
+    assert (again.exit_code, again.unknown) == (ended.exit_code, False)
+    assert (await processes.wait(other)).unknown
+    processes.go("lead.3.0")
+    assert (await processes.wait(mine)).exit_code == 0
+    assert desk.lines == ["one", "two", "three"]

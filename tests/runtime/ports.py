@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 from pieria.core import clock
 from pieria.core.commands import Configure
@@ -153,6 +153,9 @@ class Commands:
             raise ProcessLookupError(3, "No such process")
 
     def forget(self, job: str) -> None:
+        return
+
+    def forget_others(self, kept: Collection[str]) -> None:
         return
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from typing import Protocol
 
 from pieria.core.values import (
@@ -138,6 +138,10 @@ class Processes(Protocol):
 
     def forget(self, job: str) -> None:
         """Remove what a command left: its result is recorded and durable."""
+        ...
+
+    def forget_others(self, kept: Collection[str]) -> None:
+        """Remove what dead processes left of all jobs but these: what came of those is recorded and durable."""
         ...
 
     async def stop(self, spawned: Spawned) -> None:

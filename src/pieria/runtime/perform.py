@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from hashlib import sha256
 from typing import Any
 
@@ -115,23 +115,7 @@ class Performer:
 
     def examine(self, id: AgentId, agent: Agent, entry: CallState, tools: Mapping[str, Tool]) -> Draft:
         """Look at a call and say what it would do. Blocking for as long as reading the files takes."""
-        return Draft(id, CallExamined(entry.call.id, self._facts(agent, entry.call, tools)))
-
-    def _facts(self, agent: Agent, call: Call, tools: Mapping[str, Tool]) -> Examined:
-        tool = tools.get(call.name)
-        if tool is None:
-            near = self._world.nearest(call.name, sorted(tools))
-            hint = f" Did you mean '{near}'?" if near else ""
-            return _unusable(f"There is no tool '{call.name}'.{hint} Tools: {', '.join(sorted(tools))}.")
-        try:
-            raw = self._world.secrets.reveal(self._world.texts.text(call.arguments))
-            arguments = self._world.parse(raw, tool.spec.parameters if isinstance(tool.spec.parameters, str) else "")
-            if isinstance(arguments, str):
-                return _unusable(arguments)
-            facts = tool.examine(arguments, _place(agent, self._world))
-            return masked_facts(facts, self._world.texts, self._world.secrets)
-        except Exception as problem:  # a fault in a tool must close its call, not the session
-            return _unusable(f"The tool '{call.name}' failed while looking at the call: {problem!r}")
+        return Draft(id, CallExamined(entry.call.id, _facts_of(self._world, agent, entry.call, tools)))
 
     def start_tool(self, state: State, effect: StartTool, entry: CallState, tools: Mapping[str, Tool]) -> Prepared:
         """Build the intent of a call; a command's supervisor is spawned now and waits for the word to go."""
@@ -186,6 +170,10 @@ class Performer:
     def forget(self, job: str) -> None:
         """Drop what a command left beside the log: its result is durable."""
         self._world.processes.forget(job)
+
+    def forget_others(self, kept: Collection[str]) -> None:
+        """Drop what commands of dead processes left beside the log, but for those whose end is still to be told."""
+        self._world.processes.forget_others(kept)
 
     async def collect(self, entry: CallState) -> Ended:
         """Attach to a command of a dead process, or collect what it left."""
@@ -293,6 +281,23 @@ async def guarded(work: Awaitable[Outcome], on_fault: Callable[[BaseException], 
         raise
     except Exception as problem:
         return on_fault(problem)
+
+
+def _facts_of(world: World, agent: Agent, call: Call, tools: Mapping[str, Tool]) -> Examined:
+    tool = tools.get(call.name)
+    if tool is None:
+        near = world.nearest(call.name, sorted(tools))
+        hint = f" Did you mean '{near}'?" if near else ""
+        return _unusable(f"There is no tool '{call.name}'.{hint} Tools: {', '.join(sorted(tools))}.")
+    try:
+        raw = world.secrets.reveal(world.texts.text(call.arguments))
+        arguments = world.parse(raw, tool.spec.parameters if isinstance(tool.spec.parameters, str) else "")
+        if isinstance(arguments, str):
+            return _unusable(arguments)
+        facts = tool.examine(arguments, _place(agent, world))
+        return masked_facts(facts, world.texts, world.secrets)
+    except Exception as problem:  # a fault in a tool must close its call, not the session
+        return _unusable(f"The tool '{call.name}' failed while looking at the call: {problem!r}")
 
 
 def _unusable(error: str) -> Examined:

@@ -20,6 +20,7 @@ MOST_NAMED = 100
 async def recover(loop: Loop) -> None:
     """Close or take up what is open. Idempotent: a crash in here leaves the same or fewer open operations."""
     await _tell_drift(loop)
+    await asyncio.to_thread(loop.performer.forget_others, _running_jobs(loop.state))
     for id, agent in list(loop.state.agents.items()):
         turn = agent.turn
         if turn is None:
@@ -41,6 +42,12 @@ async def _tell_drift(loop: Loop) -> None:
     if changed:
         files, more = changed[:MOST_NAMED], max(0, len(changed) - MOST_NAMED)
         loop.writer.append([Draft(SESSION, FilesChanged(files, more))])
+
+
+def _running_jobs(state: State) -> set[str]:
+    """Jobs of commands whose end is not recorded. What else lies beside the log nobody will ask for again."""
+    calls = [entry for agent in state.agents.values() if agent.turn for entry in agent.turn.calls]
+    return {entry.spawned.job for entry in calls if entry.phase == "running" and entry.spawned is not None}
 
 
 def _known(state: State) -> dict[str, str]:
@@ -74,4 +81,6 @@ async def _take_up(loop: Loop, id: AgentId, entry: CallState, op: OpId) -> Outco
     records = loop.writer.append(prepared.intents)
     if records:
         await loop.log.synced(records[-1].seq)
+        if entry.spawned is not None:
+            loop.performer.forget(entry.spawned.job)
     return await prepared.start(op)

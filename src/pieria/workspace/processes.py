@@ -12,7 +12,7 @@ import math
 import os
 import sys
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from pieria.core.ports import Ended, Spawned
 from pieria.workspace import ending, environment, living, spool, supervisor
@@ -179,6 +179,13 @@ class Commands:
             held.close_gate()
             held.close_watch()
         spool.remove(self._folder(job))
+
+    def forget_others(self, kept: Collection[str]) -> None:
+        """Remove the folders of jobs that are neither `kept` nor this process's. Blocking; safe in a thread."""
+        for job in spool.jobs(self._root):
+            if job not in kept and job not in self._jobs:
+                with contextlib.suppress(OSError):  # the next opening tries again
+                    spool.remove(self._folder(job))
 
     async def wait(self, spawned: Spawned) -> Ended:
         """Wait for the end, and enforce deadline and output limit meanwhile. May be repeated until `forget`."""

@@ -37,6 +37,14 @@ def prepare(folder: str, command: str) -> None:
     _append(f"{folder}/command", command.encode(errors="surrogateescape"))
 
 
+def jobs(root: str) -> list[str]:
+    """Return the names of all jobs whose folders stand there."""
+    try:
+        return os.listdir(root)
+    except FileNotFoundError:
+        return []
+
+
 def remove(folder: str) -> None:
     """Remove a job's folder. It holds files only; an absent one is fine."""
     with contextlib.suppress(FileNotFoundError):
