@@ -299,7 +299,7 @@ class Desk:
 
     def logs(self) -> list[Log]:
         """All logs, oldest first."""
-        paths = [path for path in self.sessions.glob("*.jsonl") if not path.name.startswith(".")]
+        paths = [path for path in self.sessions.glob("*.jsonl") if path.is_file() and not path.name.startswith(".")]
         return [Log(path) for path in sorted(paths, key=lambda path: (_born(path), path.name))]
 
     @property
@@ -406,7 +406,8 @@ def _of(pid: str, what: str) -> bytes:
 
 def _born(path: Path) -> bytes:
     """When a log's first record was written: ids sort by the second alone."""
-    return path.read_bytes()[:300].partition(b'"time":"')[2][:27]
+    with path.open("rb") as file:
+        return file.read(300).partition(b'"time":"')[2][:27]
 
 
 class Going:

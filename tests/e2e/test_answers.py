@@ -82,24 +82,22 @@ def test_broken_arguments_and_unknown_tools_are_answered_in_words_and_never_sent
     assert desk.log.path.stat().st_size < 12_000_000
 
 
-@pytest.mark.parametrize(
-    "nothing",
-    [
+def test_an_empty_answer_is_told_once_and_then_it_is_a_failure(desk: Desk) -> None:  # cases 035, 134
+    desk.commit({})
+    nothing = [
         say(""), say(" \n\t"), say("", reasoning="I think."), say("", whole=True), say("", stop_reason=None),
         say("", usage=None),
-    ],
-)  # fmt: skip
-def test_an_empty_answer_is_told_once_and_then_it_is_a_failure(desk: Desk, nothing: Answer) -> None:
-    """Cases 035, 134."""
-    desk.commit({})
-    desk.in_order(nothing, say("Here I am."), nothing, nothing, say("Back."))
+    ]  # fmt: skip
+    pairs = [answer for empty in nothing for answer in (empty, ask(shell("true")))]
+    desk.in_order(*pairs, say("Here I am."), nothing[0], nothing[2], say("Back."))
     assert desk.exec("hi").out == b"Here I am.\n"
     done = desk.exec("and now", "--continue")
     assert (done.code, "the model gave no answer" in done.err, done.out) == (1, True, b"")
     assert desk.exec("once more", "--continue").out == b"Back.\n"
-    contents = [(each["role"], each["content"]) for each in desk.log.messages()]
-    assert [content for role, content in contents if role == "assistant"] == ["Here I am."]  # no empty one is sent back
-    assert [each["kind"] for each in desk.log.data("nudge.given") if each["kind"] == "empty"] == ["empty", "empty"]
+    sent = [each for each in desk.log.messages() if each["role"] == "assistant"]
+    assert all(each.get("tool_calls") or each["content"] for each in sent)  # no empty one is sent back
+    assert len(sent) == len(nothing) + 1
+    assert [each["kind"] for each in desk.log.data("nudge.given")] == ["empty"] * (len(nothing) + 1)
 
 
 @pytest.mark.parametrize(
@@ -117,24 +115,27 @@ def test_a_body_without_an_answer_is_asked_for_again(desk: Desk, body: str, said
     assert [data["attempt"] for data in desk.log.data("step.started")] == [1, 2]
 
 
-@pytest.mark.parametrize(
-    ("body", "status", "code"),
-    [
-        ("<html><title>502 Bad Gateway</title>" + "x" * 100_000, 200, 1),
-        ("<html><title>Not here</title></html>", 404, 1),
-        ('{"error": "no"}', 200, 1),
-        ("data: {]\n\n", 200, None),
-        ('{"choices": []}', 200, None),
-        ("\x00\x01\x02\ufffd", 200, None),
-    ],
-)
-def test_what_is_no_answer_at_all_is_said_in_words(desk: Desk, body: str, status: int, code: int | None) -> None:
+NO_ANSWERS = [
+    ("<html><title>502 Bad Gateway</title>" + "x" * 100_000, 200, 1),
+    ("<html><title>Not here</title></html>", 404, 1),
+    ('{"error": "no"}', 200, 1),
+    ("data: {]\n\n", 200, None),
+    ('{"choices": []}', 200, None),
+    ("\x00\x01\x02\ufffd", 200, None),
+]
+"""What a server may send instead of an answer, its status, and how that ends (None: it is tried again)."""
+
+
+def test_what_is_no_answer_at_all_is_said_in_words(desk: Desk) -> None:
     desk.commit({})
-    desk.answers(say("", raw_body=body, status=status))
-    done = desk.exec("hi", "--timeout", "1")
-    assert done.code in ((code,) if code else (1, 4, 75))
-    assert len(done.err) < 3000
-    assert done.out == b""
+    desk.answers_for(
+        {f"number {n}.": [say("", raw_body=body, status=status)] for n, (body, status, _) in enumerate(NO_ANSWERS)}
+    )
+    commands = [("exec", f"number {n}.", "--timeout", "2") for n in range(len(NO_ANSWERS))]
+    for (_, _, code), done in zip(NO_ANSWERS, desk.together(*commands), strict=True):
+        assert done.code in ((code,) if code else (1, 4, 75)), done
+        assert len(done.err) < 3000
+        assert done.out == b""
 
 
 def test_stop_reason_and_content_that_contradict_are_decided_by_content(desk: Desk) -> None:  # case 135

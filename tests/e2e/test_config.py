@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 
-import pytest
-
 from tests.e2e.desk import Desk, ask, say, shell
 
 
@@ -20,34 +18,37 @@ def project(desk: Desk, content: str) -> None:
     (desk.repo / ".pieria/config.toml").write_text(content)
 
 
-@pytest.mark.parametrize(
-    ("content", "line", "said"),
-    [
-        ('mode = "ask"\nallow = [\n', 2, "broken TOML"),
-        ('mode = "ask"\n\nmodle = "x"\n', 3, "did you mean mode or model?"),
-        ('max_steps = "ten"\n', 1, "whole number"),
-        ('mode = "edits"\nmode = "ask"\n', 2, "broken TOML"),
-        ('mode = "wild"\n', 1, "plan, ask, edits, full"),
-        ('allow = "shell"\n', 1, "list"),
-        ('allow = ["fly(away)"]\n', 1, "no tool 'fly'"),
-        ("\n[mode]\nx = 1\n", 2, "text"),
-        (b'model = "caf\xe9"\n', 1, "UTF-8"),
-        (b"\0\0\0\0", 1, "broken TOML"),
-        ('api_key_env = "sk-not-a-name"\n', 1, "NAME"),
-        ("timeout_s = -1\n", 1, "greater than 0"),
-    ],
-)  # fmt: skip
-def test_a_bad_line_of_the_persons_config_is_named_and_nothing_runs(
-    desk: Desk, content: str | bytes, line: int, said: str
-) -> None:
-    person(desk, content)
-    desk.answers(say("Done."))
-    done = desk.pieria("exec", "x")
-    assert (done.code, done.out) == (2, b"")
-    assert f"config.toml:{line}:" in done.err
-    assert said in done.err
-    assert "hint:" in done.err
-    assert desk.logs() == []
+BAD: list[tuple[str | bytes, int, str]] = [
+    ('mode = "ask"\nallow = [\n', 2, "broken TOML"),
+    ('mode = "ask"\n\nmodle = "x"\n', 3, "did you mean mode or model?"),
+    ('max_steps = "ten"\n', 1, "whole number"),
+    ('mode = "edits"\nmode = "ask"\n', 2, "broken TOML"),
+    ('mode = "wild"\n', 1, "plan, ask, edits, full"),
+    ('allow = "shell"\n', 1, "list"),
+    ('allow = ["fly(away)"]\n', 1, "no tool 'fly'"),
+    ("\n[mode]\nx = 1\n", 2, "text"),
+    (b'model = "caf\xe9"\n', 1, "UTF-8"),
+    (b"\0\0\0\0", 1, "broken TOML"),
+    ('api_key_env = "sk-not-a-name"\n', 1, "NAME"),
+    ("timeout_s = -1\n", 1, "greater than 0"),
+]
+"""A file, the line that is wrong in it, and what is said of it."""
+
+
+def test_a_bad_line_of_the_persons_config_is_named_and_nothing_starts(desk: Desk) -> None:
+    server = desk.answers(say("Done."))
+    going = []
+    for number, (content, _, _) in enumerate(BAD):
+        place = desk.base / f"config{number}"
+        (place / "pieria").mkdir(parents=True)
+        (place / "pieria/config.toml").write_bytes(content.encode() if isinstance(content, str) else content)
+        going.append(desk.begin("exec", "x", environ={"XDG_CONFIG_HOME": str(place)}))
+    for (_, line, said), each in zip(BAD, going, strict=True):
+        done = each.end()
+        assert (done.code, done.out, f"config.toml:{line}:" in done.err) == (2, b"", True), done
+        assert said in done.err
+        assert "hint:" in done.err
+    assert (desk.logs(), server.received) == ([], [])
 
 
 def test_a_config_that_can_not_be_read_is_an_error(desk: Desk) -> None:

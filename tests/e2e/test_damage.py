@@ -5,8 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 
-import pytest
-
 from tests.e2e.desk import UNPRIVILEGED, Desk, ask, call, say, shell
 
 
@@ -49,33 +47,43 @@ def swapped(lines: list[bytes]) -> list[bytes]:
     return [*lines[:6], lines[7], lines[6], *lines[8:]]
 
 
-@pytest.mark.parametrize(
-    ("harm", "lost"),
-    [(nul_run, 1), (cut_out, 1), (left_out, 1), (bit_flipped, 1), (fused, 0), (twice, 0), (swapped, None)],
-)
-def test_damage_in_the_middle_hides_nothing_that_is_sound(desk: Desk, harm, lost: int | None) -> None:
+HARMS = [(nul_run, 1), (cut_out, 1), (left_out, 1), (bit_flipped, 1), (fused, 0), (twice, 0), (swapped, None)]
+"""Ways to harm a log, and how many records each costs (None: it depends on what stands there)."""
+
+
+def test_damage_in_the_middle_hides_nothing_that_is_sound(desk: Desk) -> None:
     """Cases 002, 004, 010."""
     lines = worked(desk).split(b"\n")
-    harmed = b"\n".join(harm(lines))
+    id = desk.log.id
+    harmed, going = [], []
+    for number, (harm, _) in enumerate(HARMS):
+        path = desk.base / f"state{number}" / "pieria" / "sessions" / f"{id}.jsonl"
+        path.parent.mkdir(parents=True)
+        path.write_bytes(b"\n".join(harm(lines)))
+        state = {"XDG_STATE_HOME": str(desk.base / f"state{number}")}
+        harmed.append((path, path.read_bytes()))
+        going.append(desk.begin("log", "show", id, "--json", environ=state))
+        going.append(desk.begin("exec", "two", "--session", id, environ=state))
+    for number, (_, lost) in enumerate(HARMS):
+        shown, asked = (each.end() for each in going[2 * number : 2 * number + 2])
+        seqs = [line["seq"] for line in shown.lines]
+        assert (shown.code, "gap: bytes" in shown.err) == (6, True)
+        assert seqs == sorted(set(seqs))
+        assert lost is None or len(seqs) == len(lines) - 1 - lost
+        assert {"session.created", "session.closed", "step.finished"} <= {line["type"] for line in shown.lines}
+        assert (asked.code, "hint:" in asked.err) == (6, True), asked
+    assert all(path.read_bytes() == before for path, before in harmed)  # damaged bytes stay for inspection
+
+
+def test_a_damaged_session_is_named_by_every_verb_and_concerns_no_other(desk: Desk) -> None:  # case 002
+    harmed = b"\n".join(nul_run(worked(desk).split(b"\n")))
     desk.log.path.write_bytes(harmed)
     id = desk.log.id
-    shown = desk.pieria("log", "show", id, "--json")
-    seqs = [line["seq"] for line in shown.lines]
-    assert shown.code == 6
-    assert "gap: bytes" in shown.err
-    assert seqs == sorted(set(seqs))
-    if lost is not None:
-        assert len(seqs) == len(lines) - 1 - lost
-    assert {"session.created", "session.closed", "step.finished"} <= {line["type"] for line in shown.lines}
-    done = desk.pieria("exec", "two", "--session", id)
-    assert (done.code, "hint:" in done.err) == (6, True), done
-    assert desk.log.path.read_bytes() == harmed  # the damaged bytes stay for inspection
-    if harm is nul_run:
-        for done in desk.together(("log", "verify", id), ("replay", id), ("resume", id)):
-            assert (done.code, "hint:" in done.err) == (6, True), done
-        assert id in desk.pieria("sessions").text
-        assert desk.log.path.read_bytes() == harmed
-        assert desk.exec("afresh").code == 0  # other sessions are not concerned
+    for done in desk.together(("log", "verify", id), ("replay", id), ("resume", id)):
+        assert (done.code, "hint:" in done.err) == (6, True), done
+    assert id in desk.pieria("sessions").text
+    assert desk.log.path.read_bytes() == harmed
+    assert desk.exec("afresh").code == 0
 
 
 def test_a_torn_tail_is_set_aside_once_with_its_size_and_place(desk: Desk) -> None:  # case 001

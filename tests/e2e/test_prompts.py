@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from tests.e2e.desk import Desk, say
 
 
@@ -29,27 +27,27 @@ def test_a_prompt_of_100_kb_as_an_argument_arrives_whole(desk: Desk) -> None:  #
     assert desk.log.messages()[-1]["content"] == words
 
 
-@pytest.mark.parametrize(
-    ("data", "said"),
-    [
-        (b"caf\xe9", "not UTF-8: byte 0xe9 at 3"),
-        (b"half a pair \xed\xa0\x80", "not UTF-8: byte 0xed at 12"),
-        (b"\xff\xfeh\x00i\x00", "not UTF-8: byte 0xff at 0"),
-        (b"", "empty"),
-        (b" \n\t ", "empty"),
-        (b"x" * 50_000_001, "longer than"),
-    ],
-)
-def test_bytes_that_are_no_text_are_refused_with_their_place(desk: Desk, data: bytes, said: str) -> None:
-    desk.answers(say("Never asked."))
-    (desk.base / "prompt").write_bytes(data)
-    ways: list[tuple[str | bytes, ...]] = [("exec", "-")]
-    if data == b"caf\xe9":
-        ways += [("exec", "--prompt-file", str(desk.base / "prompt")), ("exec", data)]
-    for done in desk.together(*ways, stdin=data):
+BAD = [
+    (b"caf\xe9", "not UTF-8: byte 0xe9 at 3"),
+    (b"half a pair \xed\xa0\x80", "not UTF-8: byte 0xed at 12"),
+    (b"\xff\xfeh\x00i\x00", "not UTF-8: byte 0xff at 0"),
+    (b"", "empty"),
+    (b" \n\t ", "empty"),
+    (b"x" * 50_000_001, "longer than"),
+]
+"""Bytes that are no prompt, and what is said of them."""
+
+
+def test_bytes_that_are_no_text_are_refused_with_their_place(desk: Desk) -> None:
+    server = desk.answers(say("Never asked."))
+    ended = [(said, desk.begin("exec", "-", stdin=data)) for data, said in BAD]
+    (desk.base / "prompt").write_bytes(b"caf\xe9")
+    ways = (("exec", "--prompt-file", str(desk.base / "prompt")), ("exec", b"caf\xe9"))
+    ended += [("not UTF-8: byte 0xe9 at 3", desk.begin(*words)) for words in ways]
+    for said, going in ended:
+        done = going.end()
         assert (done.code, said in done.err, "hint:" in done.err) == (2, True, True), done.err
-    assert desk.logs() == []
-    assert desk.model[0].received == []
+    assert (desk.logs(), server.received) == ([], [])
 
 
 def test_a_prompt_file_that_is_none_is_named(desk: Desk) -> None:
@@ -59,9 +57,13 @@ def test_a_prompt_file_that_is_none_is_named(desk: Desk) -> None:
     assert (done.code, "give one" in done.err) == (2, True)
 
 
-@pytest.mark.parametrize("words", ["--help me", "-v", "\x1b[31mred", "a\u2028b\x85c", "'; rm -rf / #", "�"])
-def test_odd_words_are_just_words(desk: Desk, words: str) -> None:
+def test_odd_words_are_just_words(desk: Desk) -> None:
     desk.commit({})
     desk.answers(say("Fine."))
-    assert desk.pieria("exec", "--quiet", "--", words).out == b"Fine.\n"
-    assert desk.log.messages()[-1]["content"] == words
+    odd = ["--help me", "-v", "\x1b[31mred", "a\u2028b\x85c", "'; rm -rf / #", "�", "-"]
+    ended = desk.together(
+        *[("exec", "--quiet", "--", words) for words in odd[:-1]], ("exec", "-", "--quiet"), stdin=b"-"
+    )
+    assert [done.out for done in ended] == [b"Fine.\n"] * len(odd)
+    assert sorted(log.messages()[-1]["content"] for log in desk.logs()) == sorted(odd)
+    assert desk.pieria("sessions").code == 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import signal
 from itertools import pairwise
@@ -96,6 +97,30 @@ def test_the_list_is_right_whatever_happens_to_its_cache(desk: Desk) -> None:  #
     other.mkdir()
     assert desk.pieria("sessions", "--here", cwd=other).out == b""
     assert desk.pieria("exec", "x", "--continue", cwd=other).code == 2
+
+
+def test_other_sessions_cost_a_start_nothing_and_a_list_little(desk: Desk) -> None:  # case 014
+    desk.commit({})
+    desk.answers(say("One."), say("Two."))
+    assert desk.exec("one").code == 0
+    whole, id = desk.log.path.read_bytes(), desk.log.id
+    for number in range(400):
+        other = f"20250101t0000{number % 60:02}-{number:06x}"
+        (desk.sessions / f"{other}.jsonl").write_bytes(whole.replace(id.encode(), other.encode()))
+    huge = desk.sessions / "20250101t000000-ffffff.jsonl"
+    huge.write_bytes(whole)
+    os.truncate(huge, 2_000_000_000)  # a hole: nobody reads that in time
+    pipe = desk.sessions / "20250101t000000-fffffe.jsonl"
+    os.mkfifo(pipe)  # whoever opens that to look waits for ever
+    desk.spoilt |= {log.path.name for log in desk.logs()}
+    done = desk.exec("two", "--session", id)
+    assert (done.code, done.out) == (0, b"Two.\n")
+    done = desk.exec("afresh")
+    assert (done.code, done.wall_s < 3) == (0, True)
+    listed = desk.pieria("sessions", "--json")
+    assert (listed.code, len(listed.lines) >= 400, listed.wall_s < 8) == (0, True, True)
+    pipe.unlink()
+    huge.unlink()
 
 
 def test_a_killed_holder_leaves_no_lock(desk: Desk) -> None:  # case 017
