@@ -12,6 +12,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 import msgspec
+from msgspec.structs import replace
 
 from pieria.app import binding, facts
 from pieria.app.session import Front, Session, Setup, begin, go_on
@@ -24,9 +25,10 @@ from pieria.core.errors import UsageError
 from pieria.core.events.session import SettingsApplied
 from pieria.core.state import State
 from pieria.core.values import AgentId, OpId, Sampling
-from pieria.core.view import Outcome, Question, answer, outcome, questions
-from pieria.headless.printing import JsonPrinter, LinePrinter, progress_line, shorten
+from pieria.core.view import Outcome, answer, outcome, questions
+from pieria.headless.printing import JsonPrinter, LinePrinter, progress_line
 from pieria.headless.streams import Stream
+from pieria.headless.words import plain, question_lines
 from pieria.store.paths import find_session, sessions_dir
 from pieria.workspace.keys import take_keys
 
@@ -76,6 +78,7 @@ class Place(msgspec.Struct, frozen=True):
     key: str
     keys: tuple[str, ...]
     secrets: dict[str, str]
+    quiet: bool = False
 
 
 def drive(asked: Asked) -> int:
@@ -84,11 +87,10 @@ def drive(asked: Asked) -> int:
     keys = take_keys(os.environ)
     environ = {**os.environ, **keys}
     config = resolve(asked.flags, environ, cwd)
-    full = ("mode full: commands run with your rights, without a sandbox",) if config.mode == "full" else ()
-    for notice in () if asked.quiet else (*config.notices, *full):
+    for notice in () if asked.quiet else config.notices:
         _say(notice)
     known = environment_secrets(environ) | (dotenv_secrets(config.root) if config.trusted else {})
-    place = Place(cwd, config, key=api_key(config, environ), keys=tuple(keys), secrets=known)
+    place = Place(cwd, config, key=api_key(config, environ), keys=tuple(keys), secrets=known, quiet=asked.quiet)
     return asyncio.run(_drive(asked, place))
 
 
@@ -98,12 +100,8 @@ async def _drive(asked: Asked, place: Place) -> int:
     out.remember(session.loop.state)
     stops = _listen(session, out.answer)
     try:
-        for id in asked.approve:
-            await session.submit(AnswerApproval(OpId(id), "allow"))
-        for id in asked.refuse:
-            await session.submit(AnswerApproval(OpId(id), "deny"))
         if asked.prompt is not None:
-            await session.submit(SubmitPrompt(_first_agent(session), asked.prompt))
+            await session.submit(SubmitPrompt(_first_agent(session), session.mask(asked.prompt)))
         else:
             await _take_up(session)
         asyncio.get_running_loop().call_later(RESERVE_AFTER_S, session.log.reserve)
@@ -116,8 +114,9 @@ async def _drive(asked: Asked, place: Place) -> int:
     ended = outcome(session.loop.state)
     if stops.found:
         ended = Outcome("interrupted", *stops.found[0])
-    words = session.log.texts.text(answer(session.loop.state))
-    asks = questions(session.loop.state)
+    texts = session.log.texts
+    words = texts.text(answer(session.loop.state))
+    asks = [line for question in questions(session.loop.state) for line in question_lines(question, texts)]
     await session.close(ended)
     return out.finish(session.id, ended, words, asks)
 
@@ -154,11 +153,21 @@ def _new(place: Place, folder: str) -> Setup:
     endpoint = f"scripted:{os.path.abspath(name)}" if protocol == "scripted" else config.base_url
     if not endpoint:
         raise UsageError("the model has no base URL", "--base-url http://HOST/v1, or PIERIA_BASE_URL")
-    return _setup(place, config.model, endpoint, folder)
+    settings = SettingsApplied(mode=config.mode, allow=config.allow, deny=config.deny, add_dirs=_open_folders(place))
+    return _setup(place, config.model, endpoint, settings=settings, folder=folder)
+
+
+def _open_folders(place: Place) -> tuple[str, ...]:
+    """Folders beside the working folder: those asked for, and the repository that it is in."""
+    root = place.config.root
+    return place.config.add_dirs if root in ("", place.cwd) else (root, *place.config.add_dirs)
 
 
 def _again(asked: Asked, place: Place, state: State) -> Setup:
-    """A session keeps its model; where that is served may change."""
+    """A session keeps its model, its mode and its rules: only flags of this run change what agents may do.
+
+    Where the model is served may change. Deny rules of today's config count too.
+    """
     agent = next(iter(state.agents.values()), None)
     if agent is None:
         raise UsageError("the session has no agent: it ended before it began", "start a new one: pieria exec 'PROMPT'")
@@ -171,23 +180,44 @@ def _again(asked: Asked, place: Place, state: State) -> Setup:
     endpoint = state.settings.endpoint
     if recorded.protocol != "scripted" and place.config.base_url:
         endpoint = place.config.base_url
-    return _setup(place, f"{recorded.protocol}:{recorded.model}", endpoint, "")
+    before, flags = state.settings, asked.flags
+    settings = SettingsApplied(
+        mode=str(flags.get("mode") or before.mode),
+        allow=_joined(before.allow, flags.get("allow")),
+        deny=_joined(before.deny, place.config.deny),
+        add_dirs=before.add_dirs,
+    )
+    answers = [AnswerApproval(OpId(id), "allow") for id in asked.approve]
+    answers += [AnswerApproval(OpId(id), "deny") for id in asked.refuse]
+    ids = [answer.id for answer in answers]
+    if twice := [id for id in ids if ids.count(id) > 1]:
+        raise UsageError(f"the question '{twice[0]}' is answered twice", "answer it once")
+    setup = _setup(place, f"{recorded.protocol}:{recorded.model}", endpoint, settings=settings)
+    return replace(setup, answers=tuple(answers))
 
 
-def _setup(place: Place, model: str, endpoint: str, folder: str) -> Setup:
+def _joined(before: tuple[str, ...], more: object) -> tuple[str, ...]:
+    added = more if isinstance(more, tuple) else ()
+    return tuple(dict.fromkeys((*before, *added)))
+
+
+def _setup(place: Place, model: str, endpoint: str, *, settings: SettingsApplied, folder: str = "") -> Setup:
     config = place.config
     deadline = clock.later(binding.now(), config.timeout_s) if config.timeout_s else ""
-    settings = SettingsApplied(
-        mode=config.mode, allow=config.allow, deny=config.deny, add_dirs=config.add_dirs, trusted=config.trusted,
-        endpoint=endpoint, max_steps=config.max_steps, max_tokens=config.max_tokens, deadline=deadline,
+    settings = replace(
+        settings, trusted=config.trusted, endpoint=endpoint, max_steps=config.max_steps, max_tokens=config.max_tokens,
+        deadline=deadline,
     )  # fmt: skip
+    if settings.mode == "full" and not place.quiet:
+        _say("mode full: commands run with your rights, without a sandbox")
     dirs = home_dirs(os.environ)
     return Setup(
-        cwd=place.cwd, root=config.root or place.cwd, model=model, endpoint=endpoint,
+        cwd=place.cwd, root=place.cwd, model=model, endpoint=endpoint,
         settings=settings, sampling=Sampling(config.temperature, None, config.effort),
         max_output=config.max_output_tokens, secrets=place.secrets, sessions=folder,
         own_folders=(dirs.config, dirs.state), environ=dict(os.environ),
         keys=place.keys,
+        own_keys=("PIERIA_API_KEY", config.api_key_env),
         port=binding.make_model(binding.split_model(model)[0], endpoint=endpoint, key=place.key),
     )  # fmt: skip
 
@@ -311,17 +341,16 @@ class _Out:
         _say(f"hint: 'pieria resume {session}' goes on once it can be")
         return code
 
-    def finish(self, session: str, ended: Outcome, words: str, asks: tuple[Question, ...]) -> int:
+    def finish(self, session: str, ended: Outcome, words: str, asks: list[str]) -> int:
         """Say how it ended: the answer to stdout, everything else to stderr."""
         if not self._asked.json and words.strip() and ended.status == "finished":
-            self.answer.write(words.rstrip() + "\n")
-        for question in asks:
-            what = shorten(question.facts.command or ", ".join(path.given for path in question.facts.paths), 300)
-            _say(f"approval {question.id}: {question.agent} wants {question.tool}: {what} ({question.why})")
+            self.answer.write((plain(words) if self.answer.is_terminal else words).rstrip() + "\n")
+        for line in asks:
+            _say(line)
         if self.answer.problem is not None:
             raise self.answer.problem
         if asks:
-            first = asks[0].id
+            first = asks[0].split(" ", 2)[1].rstrip(":")
             _say(f"hint: pieria resume {session} --approve {first}   (or --deny-id {first}, or --allow RULE)")
         elif ended.exit_code:
             _say(f"pieria: {ended.status}{': ' + ended.reason if ended.reason else ''}")

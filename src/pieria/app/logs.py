@@ -10,7 +10,8 @@ from collections.abc import Iterator
 import msgspec
 
 from pieria.core.record import Record, type_name
-from pieria.headless.printing import json_line, shorten
+from pieria.headless.printing import json_line
+from pieria.headless.words import shorten
 from pieria.store import show as reading
 from pieria.store.index import list_sessions
 from pieria.store.paths import find_session, sessions_dir

@@ -15,13 +15,14 @@ from pieria import __version__
 from pieria.app import binding, facts, lead
 from pieria.config import place
 from pieria.config.secrets import KnownSecrets
-from pieria.core.commands import Command, Rejected
+from pieria.core.commands import AnswerApproval, Command, Rejected, accept
 from pieria.core.errors import LogCorrupt, PieriaError, UsageError
 from pieria.core.events.model import StepStarted
 from pieria.core.events.session import (
     FORMAT,
     MAGIC,
     AgentAdded,
+    Instruction,
     ProjectObserved,
     SessionClosed,
     SessionCreated,
@@ -65,7 +66,8 @@ class Front(msgspec.Struct):
 class Setup(msgspec.Struct, frozen=True):
     """Everything that a session is started with, already resolved.
 
-    `keys` names the secrets that were taken out of the environment; `port` is the model's adapter, if made already.
+    `answers` are the person's to open questions, recorded before the settings of this run. `keys` names the secrets
+    that were taken out of the environment, `own_keys` those that no call may use. `port`: the model's adapter, if made.
     """
 
     cwd: str
@@ -80,6 +82,8 @@ class Setup(msgspec.Struct, frozen=True):
     own_folders: tuple[str, ...] = ()
     environ: dict[str, str] = {}
     keys: tuple[str, ...] = ()
+    own_keys: tuple[str, ...] = ()
+    answers: tuple[AnswerApproval, ...] = ()
     port: Model | None = None
 
 
@@ -90,6 +94,7 @@ class Session(msgspec.Struct):
     log: Log
     loop: Loop
     front: Front
+    mask: Callable[[str], str]
 
     async def submit(self, command: Command) -> Record:
         """Submit a command; raises UsageError when core rejects it."""
@@ -136,6 +141,7 @@ def real_world(id: str, log: Log, setup: Setup) -> World:
         stand_by=commands.stand_by,
         let_go=commands.close,
         secrets=KnownSecrets(setup.secrets),
+        own_keys=frozenset(setup.own_keys),
         encoders=binding.ENCODERS,
         model=lambda added: setup.port or binding.make_model(added.protocol, endpoint=setup.endpoint, key=""),
         tools=binding.agent_tools(files),
@@ -167,7 +173,7 @@ def begin(setup: Setup, front: Front, *, ground: Ground | None = None) -> Sessio
     front.record(record)
     state = fold(State(), record)
     session = _session(log, state, Bodies(log.texts), front, world=ground.world(id, log, setup))
-    session.loop.writer.configure([_opened(0, None), *_roster(id, setup, head)])
+    session.loop.writer.configure([_opened(0, None), *_roster(id, setup, head, session.mask)])
     return session
 
 
@@ -196,6 +202,7 @@ async def go_on(path: str, setup: Callable[[State], Setup], front: Front, *, gro
         undo.callback(log.drop)
         resolved = setup(state)
         moved = _moved(state, resolved)
+        answers = [_answered(state, answer) for answer in resolved.answers]
         undo.pop_all()
     bodies = Bodies(log.texts)
     for agent, data in requests:
@@ -207,9 +214,17 @@ async def go_on(path: str, setup: Callable[[State], Setup], front: Front, *, gro
     if opened.warning:
         front.notice(opened.warning)
     birth = _opened(opened.unclean_ends, opened, moved=moved)
-    session.loop.writer.configure([birth, Draft(SESSION, resolved.settings)])
+    session.loop.writer.configure([birth, *answers, Draft(SESSION, resolved.settings)])
     await recover(session.loop)
     return session
+
+
+def _answered(state: State, answer: AnswerApproval) -> Draft:
+    """The fact that an answer becomes. Raises UsageError before anything is recorded."""
+    draft = accept(state, answer)
+    if isinstance(draft, Rejected):
+        raise UsageError(draft.reason, draft.hint)
+    return draft
 
 
 def _writable(opened: Opened, path: str) -> Log:
@@ -256,14 +271,15 @@ def _opened(unclean: int, opened: Opened | None, *, moved: str = "") -> Draft:
     return Draft(SESSION, event)
 
 
-def _roster(id: str, setup: Setup, head: place.Head) -> list[Draft]:
+def _roster(id: str, setup: Setup, head: place.Head, mask: Callable[[str], str]) -> list[Draft]:
     protocol, name = binding.split_model(setup.model)
     found = place.instructions(place.repository_root(setup.cwd) or setup.cwd, setup.cwd)
     told = facts.facts(
         root=setup.root, branch=head.branch, head=head.commit, today=binding.now()[:10], settings=setup.settings
     )
     notes = "".join(f"\n{note}" for note in found.notes)
-    observed = ProjectObserved(setup.root, told + notes, found.files, head.commit, head.branch)
+    files = tuple(Instruction(file.path, mask(str(file.text))) for file in found.files)
+    observed = ProjectObserved(setup.root, mask(told + notes), files, head.commit, head.branch)
     added = AgentAdded(
         lead.LEAD, "lead", protocol, name, lead.PROMPT, binding.tool_specs(DiskFiles()), setup.root,
         setup.sampling, binding.cache_key(setup.endpoint, id), setup.max_output,
@@ -280,4 +296,4 @@ def _session(log: Log, state: State, bodies: Bodies, front: Front, *, world: Wor
     )  # fmt: skip
     log.on_own(loop.writer.take)
     log.on_durable(loop.tidy)
-    return Session(state.session.session, log, loop, front)
+    return Session(state.session.session, log, loop, front, world.secrets.mask)

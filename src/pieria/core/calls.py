@@ -25,6 +25,8 @@ from pieria.core.record import Draft, Record
 from pieria.core.state import Agent, Approval, CallState, State, StopRequest, with_agent
 from pieria.core.values import Access, AgentId, CallId, Text, ToolMessage, UserMessage
 
+MAX_COMMANDS = 8
+
 # --- fold --------------------------------------------------------------------------------------------------------
 
 
@@ -179,7 +181,12 @@ def decide(state: State, id: AgentId, agent: Agent) -> tuple[Effect, ...]:
 
 
 def must_wait(access: Access, earlier: Sequence[Access]) -> bool:
-    """Whether a call waits for open calls asked before it: reads and commands for edits, edits for everything."""
+    """Whether a call waits for open calls asked before it: reads and commands for edits, edits for everything.
+
+    Only so many commands run side by side.
+    """
+    if access == "shell" and earlier.count("shell") >= MAX_COMMANDS:
+        return True
     if access == "edit":
         return any(other != "note" for other in earlier)
     return access in ("read", "shell") and "edit" in earlier

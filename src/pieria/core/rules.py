@@ -90,9 +90,7 @@ def allows(rule: Rule, tool: str, facts: Examined, *, root: str) -> bool:
     if not all(rule_names(rule, path) for path in facts.paths if path.secret):
         return False
     places = {path.real for path in facts.paths} | {change.path for change in facts.changes}
-    return not rule.path or (
-        bool(places) and all(_allows_path(rule.path, place, root=root) for place in places)
-    )
+    return not rule.path or (bool(places) and all(_allows_path(rule.path, place, root=root) for place in places))
 
 
 def rule_names(rule: Rule, path: TouchedPath) -> bool:
@@ -178,9 +176,7 @@ def _denies_command(wanted: Sequence[str], facts: Examined) -> bool:
     if facts.words:
         seen.append(stages.Stage(facts.words, certain=True))
     return any(
-        _denies_at(wanted, stage.words[at:], certain=certain)
-        for stage in seen
-        for at, certain in stages.starts(stage)
+        _denies_at(wanted, stage.words[at:], certain=certain) for stage in seen for at, certain in stages.starts(stage)
     )
 
 

@@ -35,6 +35,7 @@ from pieria.core.values import AgentId, AssistantMessage, Blob, Message, Text, U
 
 MAX_ATTEMPTS = 6
 MAX_FLAWS = 2
+MAX_CALLS = 100
 LONGEST_WAIT_S = 600.0
 RETRIED_KINDS = frozenset({"overloaded", "rate_limited", "network"})
 CUT_REASONS = frozenset({"length", "max_tokens", "max_output_tokens"})
@@ -48,6 +49,7 @@ NUDGES = {
     ),
     "cut_text": "Your last answer was cut at the output limit. Continue exactly where it stopped.",
     "go_on": "The turn ended before its time. Go on with the work, or tell the person what is left to do.",
+    "too_many_calls": f"Your last answer asked for more than {MAX_CALLS} calls, so none was run. Ask for fewer at once.",
     "contradiction": "Your last answer announced a tool call but held none. Make the call now, or answer in words.",
 }
 
@@ -166,8 +168,10 @@ def length_of(text: Text) -> int:
 
 
 def flaw_of(data: StepFinished, output_limit: int | None) -> str:
-    """Return why an answer can't stand as it is: empty, truncated, cut_text, contradiction; else nothing."""
+    """Return why an answer can't stand: empty, truncated, cut_text, contradiction, too_many_calls; else nothing."""
     cut = data.stop_reason in CUT_REASONS
+    if len(data.calls) > MAX_CALLS:
+        return "too_many_calls"
     if data.calls:
         used = data.usage.output if data.usage else None
         at_limit = output_limit is not None and used is not None and used >= output_limit

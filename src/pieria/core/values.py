@@ -102,6 +102,7 @@ class Examined(Value, frozen=True, gc=False):
 
     `command` is the shell text with secrets still masked; `words` its plain words, None when it has shell syntax.
     `action` is the sha256 of the exact action with its pre-images: an approval is bound to it.
+    `secrets` names known secrets whose values the call would use.
     """
 
     access: Access
@@ -115,6 +116,7 @@ class Examined(Value, frozen=True, gc=False):
     changes: tuple[Change, ...] = ()
     diff: Text = ""
     note: Text = ""
+    secrets: tuple[str, ...] = ()
 
 
 class Todo(Value, frozen=True, gc=False):

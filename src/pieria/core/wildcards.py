@@ -54,9 +54,7 @@ def _names(path: str) -> list[str]:
     return [name for name in path.split("/") if name]
 
 
-def _fits(
-    pattern: Sequence[str], parts: Sequence[str], *, many: str, one: Callable[[str, str], bool]
-) -> bool:
+def _fits(pattern: Sequence[str], parts: Sequence[str], *, many: str, one: Callable[[str, str], bool]) -> bool:
     """Greedy with one way back: to the last `many`, which then takes one part more."""
     at = taken = 0
     back = -1

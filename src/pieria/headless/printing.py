@@ -12,7 +12,8 @@ from pieria.core.events.model import StepFailed, StepFinished, StepLost
 from pieria.core.events.session import SessionCreated
 from pieria.core.events.turns import NudgeGiven, TurnFinished
 from pieria.core.record import Record, UnknownData, type_name
-from pieria.core.values import Blob, Call, CallId, Text
+from pieria.core.values import Call, CallId
+from pieria.headless.words import one_line, shorten
 
 _ENCODE = msgspec.json.Encoder().encode
 
@@ -93,14 +94,14 @@ class LinePrinter:
             case CallRefused(call=call, text=text):
                 return f"· {self._calls.pop(call, call)} → not run: {shorten(text)}"
             case StepLost(reason=reason, detail=detail):
-                return f"! the answer was lost ({reason}{': ' + detail if detail else ''})"
+                return f"! the answer was lost ({reason}{': ' + shorten(detail, 300) if detail else ''})"
             case StepFailed(kind=kind, message=message, retry_after_s=wait):
                 after = f"; asked to wait {wait:g} s" if wait else ""
-                return f"! the model's server said no ({kind}): {message}{after}"
+                return f"! the model's server said no ({kind}): {shorten(message, 500)}{after}"
             case NudgeGiven(kind=kind):
                 return f"! the answer could not stand as it was ({kind}); the model was told"
             case TurnFinished(reason=reason, detail=detail) if reason != "done":
-                return f"! turn {reason}{': ' + detail if detail else ''}"
+                return f"! turn {reason}{': ' + shorten(detail, 500) if detail else ''}"
             case _:
                 return ""
 
@@ -113,17 +114,4 @@ def call_line(call: Call) -> str:
         arguments = {}
     values = arguments.values() if isinstance(arguments, dict) else ()
     plain = [str(value) for value in values if isinstance(value, str | int | float)]
-    return f"{call.name} {shorten(' '.join(plain))}".rstrip()
-
-
-def shorten(text: Text, most: int = 100) -> str:
-    """One line of at most `most` characters, control characters made visible."""
-    if isinstance(text, Blob):
-        return f"({text.len} bytes)"
-    line = "".join(c if c.isprintable() else " " for c in text.strip())
-    return line if len(line) <= most else line[: most - 1] + "…"
-
-
-def one_line(text: str) -> str:
-    """The first line of a text, shortened."""
-    return shorten(text.strip().split("\n", 1)[0], 160)
+    return f"{shorten(call.name, 40)} {shorten(' '.join(plain))}".rstrip()

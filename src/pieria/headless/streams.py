@@ -15,6 +15,11 @@ class Stream:
         self.on_broken = on_broken
         self._file = file
 
+    @property
+    def is_terminal(self) -> bool:
+        """Whether a person's terminal shows what is written."""
+        return self._file is not None and self._file.isatty()
+
     def write(self, words: str | bytes) -> None:
         """Write and flush: a reader may stop at any line."""
         if self._file is None or self.problem is not None:

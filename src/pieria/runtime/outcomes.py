@@ -58,7 +58,11 @@ def masked_facts(facts: Examined, texts: Texts, secrets: Secrets) -> Examined:
 
 def masked_result(result: ToolResult, texts: Texts, secrets: Secrets) -> ToolResult:
     """A result fit to be recorded."""
-    return replace(result, text=secrets.mask(texts.text(result.text)))
+    todo = result.details.todo
+    if todo is not None:
+        todo = tuple(replace(item, text=secrets.mask(item.text)) for item in todo)
+    text = secrets.mask(texts.text(result.text))
+    return replace(result, text=text, details=replace(result.details, todo=todo))
 
 
 def failed(agent: Agent | None, id: AgentId, op: OpId, problem: BaseException) -> list[Draft]:

@@ -16,6 +16,7 @@ from pieria.core.effects import CallModel, SetTimer, StartTool
 from pieria.core.events.calls import CallExamined, ToolFinished, ToolInterrupted, ToolSpawned, ToolStarted
 from pieria.core.events.model import StepStarted
 from pieria.core.events.turns import TimerFired, TimerSet
+from pieria.core.markers import named_secrets
 from pieria.core.ports import Ended, FileProblem, Files, Place, Progress, Spawned, Tool
 from pieria.core.record import Draft
 from pieria.core.state import Agent, CallState, State
@@ -290,12 +291,20 @@ def _facts_of(world: World, agent: Agent, call: Call, tools: Mapping[str, Tool])
         hint = f" Did you mean '{near}'?" if near else ""
         return _unusable(f"There is no tool '{call.name}'.{hint} Tools: {', '.join(sorted(tools))}.")
     try:
-        raw = world.secrets.reveal(world.texts.text(call.arguments))
+        asked = world.texts.text(call.arguments)
+        raw = world.secrets.reveal(asked)
+        used = named_secrets(asked) if raw != asked else ()
+        if own := [name for name in used if name in world.own_keys]:
+            return _unusable(f"<<secret:{own[0]}>> is the key of this program itself: no call can use it.")
         arguments = world.parse(raw, tool.spec.parameters if isinstance(tool.spec.parameters, str) else "")
         if isinstance(arguments, str):
-            return _unusable(arguments)
+            return _unusable(world.secrets.mask(arguments))
         facts = tool.examine(arguments, _place(agent, world))
-        return masked_facts(facts, world.texts, world.secrets)
+        if any(world.secrets.mask(path.real) != path.real for path in facts.paths):
+            return _unusable("A path can't hold the value of a secret: it would stand in the log.")
+        return replace(masked_facts(facts, world.texts, world.secrets), secrets=used)
+    except FileProblem as problem:
+        return _unusable(world.secrets.mask(str(problem)))
     except Exception as problem:  # a fault in a tool must close its call, not the session
         return _unusable(f"The tool '{call.name}' failed while looking at the call: {problem!r}")
 

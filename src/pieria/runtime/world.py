@@ -28,9 +28,9 @@ class Log(Protocol):
 class World(msgspec.Struct):
     """Everything outside that effects use. `tools` makes an agent's tools, given what it knows of files.
 
-    `before_command` is called before each command is spawned, `stand_by` while a model thinks: what the next command
-    needs may be made ready then; `let_go` at the end. `mend`: after a sync that failed, move the log to a
-    new file or raise PieriaError; else nothing.
+    `own_keys` names secrets that no call may use. `before_command` is called before each command is spawned,
+    `stand_by` while a model thinks: what the next command needs may be made ready then; `let_go` at the end. `mend`:
+    after a sync that failed, move the log to a new file or raise PieriaError; else nothing.
     """
 
     log: Log
@@ -48,4 +48,5 @@ class World(msgspec.Struct):
     before_command: Callable[[], None] = lambda: None
     stand_by: Callable[[], None] = lambda: None
     let_go: Callable[[], None] = lambda: None
+    own_keys: frozenset[str] = frozenset()
     add_dirs: tuple[str, ...] = ()
