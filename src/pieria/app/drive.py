@@ -96,8 +96,7 @@ def drive(asked: Asked) -> int:
 
 async def _drive(asked: Asked, place: Place) -> int:
     out = _Out(asked)
-    session = await _open(asked, place, out.front)
-    out.remember(session.loop.state)
+    session = await _open(asked, place, out)
     stops = _listen(session, out.answer)
     try:
         if asked.prompt is not None:
@@ -121,17 +120,22 @@ async def _drive(asked: Asked, place: Place) -> int:
     return out.finish(session.id, ended, words, asks)
 
 
-async def _open(asked: Asked, place: Place, front: Front) -> Session:
+async def _open(asked: Asked, place: Place, out: _Out) -> Session:
     folder = sessions_dir(os.environ)
     if asked.session is None and not asked.latest:
-        return begin(_new(place, folder), front)
+        return begin(_new(place, folder), out.front)
     if asked.session is not None:
         path = find_session(folder, asked.session)
     elif (row := _latest(folder, place.cwd)) is not None:
         path = row.path
     else:
         raise UsageError("there is no session of this folder yet", "pieria exec 'what to do' starts one")
-    return await go_on(path, lambda state: _again(asked, place, state), front)
+
+    def setup(state: State) -> Setup:
+        out.remember(state)
+        return _again(asked, place, state)
+
+    return await go_on(path, setup, out.front)
 
 
 def _latest(folder: str, cwd: str) -> SessionRow | None:

@@ -33,10 +33,10 @@ def rule(tool: str, facts: Examined, settings: SettingsApplied, *, root: str = "
         if isinstance(parsed, str) or denies(parsed, tool, facts, root=root):
             return Ruled("deny", "rule", f"rule deny {text}")
     mode = settings.mode
-    if facts.secrets and mode != "full":
-        return _by_mode("ask", mode, f"uses a secret: {_some(facts.secrets)}")
     if facts.access == "note":
         return _by_mode("allow", mode, "touches neither files nor commands")
+    if facts.secrets and mode not in ("full", "plan"):
+        return _by_mode("ask", mode, f"uses a secret: {_some(facts.secrets)}")
     if facts.access in ("read", "edit") and any(map(_is_in_git, _places(facts))):
         return _by_mode("deny", mode, ".git is closed to file tools")
     if facts.access != "read" and mode == "plan":

@@ -49,7 +49,7 @@ NUDGES = {
     ),
     "cut_text": "Your last answer was cut at the output limit. Continue exactly where it stopped.",
     "go_on": "The turn ended before its time. Go on with the work, or tell the person what is left to do.",
-    "too_many_calls": f"Your last answer asked for more than {MAX_CALLS} calls, so none was run. Ask for fewer at once.",
+    "too_many_calls": f"Your last answer asked for more than {MAX_CALLS} calls, so none was run. Ask for fewer.",
     "contradiction": "Your last answer announced a tool call but held none. Make the call now, or answer in words.",
 }
 

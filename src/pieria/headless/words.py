@@ -42,7 +42,7 @@ def question_lines(question: Question, texts: Texts) -> list[str]:
         what = "\n".join(path.real for path in facts.paths)
     elif facts.paths and not texts.text(facts.command):
         lines += [f"    {escaped(path.real)}" for path in facts.paths]
-    shown = what.split("\n")
+    shown = what.rstrip("\n").split("\n")
     for line in shown[:MOST_LINES]:
         lines += [f"  | {piece}" for piece in _pieces(escaped(line))]
     if len(shown) > MOST_LINES:

@@ -1,0 +1,119 @@
+"""What agents may do is the person's word: kept over restarts, shown whole, and not to be talked around."""
+
+from __future__ import annotations
+
+from tests.e2e.desk import Desk, ask, call, say, shell
+
+KEY = "sk-own-key-0123456789"
+TOKEN = "uniq-token-0123456789"
+
+
+def test_going_on_keeps_the_mode_and_the_rules_of_the_session(desk: Desk) -> None:
+    desk.commit({"a.txt": "hi\n"})
+    desk.answers(
+        ask(call("write", path="x.txt", content="x")), say("One."), ask(call("write", path="y.txt", content="y"))
+    )
+    done = desk.exec("write", "--mode", "ask", "--deny", "edit(docs/**)", "--allow", "shell(true)")
+    assert done.code == 3
+    assert desk.pieria("resume", "--last").code == 3
+    first, *_, last = desk.log.data("settings.applied")
+    assert (last["mode"], last["deny"], last["allow"]) == ("ask", ["edit(docs/**)"], ["shell(true)"])
+    assert first["mode"] == "ask"
+    assert not (desk.repo / "x.txt").exists()
+    assert desk.pieria("resume", "--last", "--mode", "edits").code == 0
+    assert (desk.repo / "x.txt").read_text() == "x"
+
+
+def test_a_persons_no_is_heard_before_this_runs_rules(desk: Desk) -> None:
+    desk.commit({"a.txt": "hi\n"})
+    desk.answers(ask(call("write", path="x.txt", content="x"), call("write", path="y.txt", content="y")), say("Done."))
+    assert desk.exec("write", "--mode", "ask").code == 3
+    ids = [record["op"] for record in desk.log.of("approval.requested")]
+    done = desk.pieria("resume", "--last", "--deny-id", ids[0], "--mode", "edits")
+    assert done.code == 0
+    assert not (desk.repo / "x.txt").exists()
+    assert (desk.repo / "y.txt").read_text() == "y"
+
+
+def test_a_rejected_command_line_records_nothing(desk: Desk) -> None:
+    desk.commit({"a.txt": "hi\n"})
+    desk.answers(ask(call("write", path="x.txt", content="x")), say("Done."))
+    assert desk.exec("write", "--mode", "ask").code == 3
+    question = desk.log.of("approval.requested")[0]["op"]
+    before = len(desk.log.records)
+    for words in (["--approve", question, "--deny-id", "lead.99"], ["--approve", question, "--deny-id", question]):
+        assert desk.pieria("resume", "--last", *words).code == 2
+    assert len(desk.log.records) == before
+    assert desk.pieria("resume", "--last").code == 3
+
+
+def test_a_question_shows_all_of_what_would_be_done(desk: Desk) -> None:
+    desk.commit({"a.txt": "hi\n"})
+    hidden = "echo tests" + " ." * 400 + "; touch HIDDEN"
+    desk.answers(
+        ask(
+            shell("echo hi #\ntouch SECOND\x1b[2K\u202e"), shell(hidden),
+            call("write", path="new.txt", content="all of it\n"),
+            call("read", path="/tmp/x\x1b[2K\napproval lead.1: harmless"),
+        ),
+        say("Done."),
+    )  # fmt: skip
+    done = desk.exec("do it", "--mode", "ask")
+    assert done.code == 3
+    assert "\x1b" not in done.err
+    assert "\u202e" not in done.err
+    assert "\n  | echo hi #\n  | touch SECOND\\x1b[2K\\u202e\n" in done.err
+    assert "touch HIDDEN" in done.err
+    assert "\n  | +all of it\n" in done.err
+    assert "\napproval lead.1: harmless" not in done.err
+
+
+def test_our_own_key_can_be_used_by_no_call_and_another_secret_is_asked_about(desk: Desk) -> None:
+    desk.commit({"AGENTS.md": f"the token is {TOKEN}\n"})
+    desk.answers(
+        ask(
+            call("write", path="leak.txt", content="<<secret:PIERIA_API_KEY>>"),
+            shell("echo <<secret:MY_TOKEN>>"),
+            call("todo", items=[{"text": "use <<secret:MY_TOKEN>>", "state": "open"}]),
+        ),
+        say("Done."),
+    )
+    secrets = {"PIERIA_API_KEY": KEY, "MY_TOKEN": TOKEN}
+    done = desk.exec(f"deploy with {TOKEN}", "--mode", "edits", "--allow", "shell(echo *)", environ=secrets)
+    assert done.code == 3
+    assert "uses a secret: MY_TOKEN" in done.err
+    assert not (desk.repo / "leak.txt").exists()
+    question = desk.log.of("approval.requested")[0]["op"]
+    done = desk.pieria("resume", "--last", "--approve", question, environ=secrets)
+    told = desk.log.results()
+    assert any("<<secret:MY_TOKEN>>" in result for result in told.values())
+    log = desk.log.path.read_bytes()
+    assert KEY.encode() not in log
+    assert TOKEN.encode() not in log
+
+
+def test_an_answer_with_far_too_many_calls_runs_none_of_them(desk: Desk) -> None:
+    desk.commit({"a.txt": "hi\n"})
+    desk.in_order(ask(*[call("read", path="a.txt")] * 101), say("Fewer then."))
+    assert desk.exec().code == 0
+    assert [data["kind"] for data in desk.log.data("nudge.given")] == ["too_many_calls"]
+    assert desk.log.of("tool.started") == []
+
+
+def test_only_so_many_commands_run_side_by_side(desk: Desk) -> None:
+    desk.commit({})
+    counted = "mkdir -p now; touch now/$$; ls now | wc -l; sleep 0.3; rm now/$$"
+    desk.answers(ask(*[shell(counted)] * 20), say("Done."))
+    assert desk.exec("go", "--mode", "full").code == 0
+    most = max(int(result.split()[0]) for result in desk.log.results().values())
+    assert 2 <= most <= 8
+
+
+def test_paths_and_commands_start_in_the_folder_that_was_named(desk: Desk) -> None:
+    desk.commit({"sub/deep/a.txt": "hi\n", "top.txt": "top\n"})
+    desk.answers(
+        ask(call("write", path="made.txt", content="m"), shell("pwd"), call("read", path="../../top.txt")), say("Done.")
+    )
+    assert desk.exec("go", "--allow", "shell(pwd)", "--cwd", str(desk.repo / "sub/deep")).code == 0
+    assert (desk.repo / "sub/deep/made.txt").exists()
+    assert sorted(desk.log.results().values())[0:2] == [f"{desk.repo}/sub/deep\n[exit 0]", "1\ttop"]
