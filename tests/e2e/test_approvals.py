@@ -23,7 +23,8 @@ def two_questions(desk: Desk) -> list[str]:
     assert (done.code, done.out) == (3, b"")
     ids = questions(desk)
     for id, command in zip(ids, ("echo x >> n.txt", "echo y >> m.txt"), strict=True):
-        assert f"approval {id}: lead wants shell: {command}" in done.err
+        assert f"approval {id}: lead wants shell (mode edits: a command with shell syntax" in done.err
+        assert f"\n  | {command}\n" in done.err
     assert f"pieria resume {desk.log.id} --approve {ids[0]}" in done.err
     assert list(desk.log.results().values()) == ["1\thi"]  # the other call of the batch finished
     assert not (desk.repo / "n.txt").exists()

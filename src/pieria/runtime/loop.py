@@ -90,6 +90,15 @@ class Writer:
                 self.pause(problem)
             await asyncio.sleep(RETRY_WRITE_S)
 
+    async def insist(self, drafts: Sequence[Draft]) -> tuple[Record, ...]:
+        """Record intents, waiting while the disk refuses."""
+        while True:
+            try:
+                return self.append(drafts)
+            except PieriaError as problem:
+                self.pause(problem)
+            await asyncio.sleep(RETRY_WRITE_S)
+
     async def durable(self, seq: int) -> None:
         """Return when a record is durable, waiting out a disk that fails. Raises PieriaError when it never recovers."""
         while True:

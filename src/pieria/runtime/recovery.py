@@ -78,9 +78,9 @@ async def _take_up(loop: Loop, id: AgentId, entry: CallState, op: OpId) -> Outco
     if agent.stop is not None:
         return [Draft(id, ToolInterrupted(entry.call.id, "stopped", "Never begun: the person interrupted."), op=op)]
     prepared = loop.performer.respawn(id, entry, tools)
-    records = loop.writer.append(prepared.intents)
+    records = await loop.writer.insist(prepared.intents)
     if records:
-        await loop.log.synced(records[-1].seq)
+        await loop.writer.durable(records[-1].seq)
         if entry.spawned is not None:
             loop.performer.forget(entry.spawned.job)
     return await prepared.start(op)
