@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-import json
+import re
+
+import pytest
 
 from tests.e2e.desk import Desk, ask, call, say, shell
 
@@ -48,17 +50,31 @@ def test_progress_adds_the_text_as_it_comes_and_nothing_to_the_log(desk: Desk) -
     assert "step.finished" not in {line["type"] for line in lines[:first]}
 
 
+@pytest.mark.needs_strace
 def test_records_are_printed_only_once_they_are_durable(desk: Desk) -> None:
+    """What the kernel saw: a record's line goes out after a sync that began when the record was written."""
     desk.commit({})
-    desk.answers(say("Slowly.", delay_ms=400))
-    going = desk.begin("exec", "wait", "--json")
-    assert going.process.stdout is not None
-    read = [json.loads(going.process.stdout.readline()) for _ in range(8)]
-    on_disk = desk.log.records
-    for line in read:
-        record = on_disk[line["seq"]]
-        assert {**line, "prev": record["prev"], "hash": record["hash"], "durable": record["durable"]} == record
-    assert going.end().code == 0
+    desk.answers(ask(shell("echo hi")), say("Done."))
+    trace = desk.base / "trace"
+    strace = ("strace", "-f", "-s", "24", "-e", "trace=write,fdatasync", "-o", str(trace))
+    done = desk.exec("wait", "--json", "--quiet", before=strace)
+    assert done.code == 0
+    written = durable = -1
+    syncing: dict[str, int] = {}
+    printed = []
+    for line in trace.read_text().splitlines():
+        thread = line.split()[0]
+        if "fdatasync(" in line:
+            syncing[thread] = written
+        if "fdatasync" in line and line.endswith("= 0"):
+            durable = syncing[thread]
+        if found := re.search(r'write\((\d+), "\{\\"seq\\":(\d+),', line):
+            if found[1] == "1":
+                printed.append(int(found[2]))
+                assert printed[-1] <= durable, line
+            else:
+                written = max(written, int(found[2]))
+    assert printed == list(range(len(desk.log.records)))
 
 
 def test_quiet_says_nothing_but_the_answer(desk: Desk) -> None:
