@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 
 import pytest
 
@@ -126,6 +127,16 @@ def test_names_that_are_no_text_are_shown_escaped(both: Bench) -> None:
     listing = both.text("glob", pattern="**")
     assert listing == "bad\\xff.txt\nnew\\nline\\x1b[31m\\u202e"
     both.text("grep", pattern="word").encode()
+
+
+def test_a_pattern_of_many_stars_does_not_hang_on_a_name_that_almost_fits(both: Bench) -> None:
+    name = "a" * 200
+    both.put(name, "word\n")
+    began = time.monotonic()
+    assert both.text("glob", pattern="*a" * 12 + "*b").startswith("No match")
+    assert both.text("glob", pattern="*a" * 12 + "*") == name
+    assert both.text("grep", pattern="word", glob="*a" * 12 + "*b").startswith("No match")
+    assert time.monotonic() - began < 10
 
 
 def test_no_match_hints_at_a_folder_of_that_name(both: Bench) -> None:

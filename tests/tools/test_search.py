@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import time
 from pathlib import Path
 from time import monotonic
 
 import pytest
 
-from pieria.tools.patterns import PatternError, compiled
+from pieria.tools.patterns import PatternError, compiled, ignored, rules
 from pieria.tools.scan import contents
 from pieria.tools.search import Failed, OutOfTime, Programs, Query, hits, is_common, listing, order, programs
 
@@ -313,4 +314,26 @@ def test_globs_match_whole_paths(pattern: str, matching: list[str], others: list
 @pytest.mark.parametrize("pattern", ["[z-a]", "{a,b}" * 12])
 def test_globs_that_cannot_be_read_say_so(pattern: str) -> None:
     with pytest.raises(PatternError, match=r"can't be read|too many"):
+        compiled(pattern)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "path"),
+    [
+        ("*a" * 12 + "*b", "a" * 200),
+        ("**/a/" * 12 + "**/b", "a/" * 120 + "c"),
+        ("**/*a*a*a/" * 8 + "b", "aaaa/" * 120 + "aaaa"),
+        ("*?" * 90 + "b", "a" * 255),
+    ],
+)
+def test_no_pattern_takes_long_however_many_wildcards(pattern: str, path: str) -> None:
+    began = time.process_time()
+    assert not compiled(pattern).match(path)
+    assert not ignored(f"/{path}", [("/", rules(pattern))], is_folder=False)
+    assert time.process_time() - began < 2
+
+
+@pytest.mark.parametrize("pattern", ["{a,b}" * 7 + "{a}" * 140])
+def test_braces_are_not_multiplied_out_for_seconds(pattern: str) -> None:
+    with pytest.raises(PatternError, match="too many"):
         compiled(pattern)

@@ -8,8 +8,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-NO_BYTE = r"[/\x80-\udc7f\udd00-\U0010ffff]"
-"""What `?` and sets don't match: to git and ripgrep they stand for one byte, and a character may be several."""
+ONE_BYTE = r"[\x00-.0-\x7f\udc80-\udcff]"
+"""All that `?` and sets match: to git and ripgrep they stand for one byte, and a character may be several."""
+MOST_CHOICES = 200
+MOST_BRACES = 50
 
 
 class PatternError(ValueError):
@@ -31,7 +33,9 @@ def compiled(pattern: str) -> re.Pattern[str]:
 
 
 def _unbraced(pattern: str) -> list[str]:
-    """Expand `{a,b}`, nested too; refuses what would grow beyond 200 patterns."""
+    """Expand `{a,b}`, nested too; refuses what would grow beyond MOST_CHOICES patterns."""
+    if pattern.count("{") > MOST_BRACES:
+        raise PatternError("The pattern has too many {a,b} choices")
     done: list[str] = []
     waiting = [pattern]
     while waiting:
@@ -42,7 +46,7 @@ def _unbraced(pattern: str) -> list[str]:
         else:
             start, end = inner
             waiting += [text[:start] + each + text[end + 1 :] for each in text[start + 1 : end].split(",")]
-        if len(done) + len(waiting) > 200:
+        if len(done) + len(waiting) > MOST_CHOICES:
             raise PatternError("The pattern has too many {a,b} choices")
     return done
 
@@ -58,23 +62,50 @@ def _innermost(text: str) -> tuple[int, int] | None:
 
 
 def translated(pattern: str) -> str:
-    """Return the regular expression of one pattern without braces, for a whole relative path."""
-    parts: list[str] = []
+    """Return the regular expression of one pattern without braces, for a whole relative path.
+
+    It never tries a place twice: between wildcards the first fit is as good as any, so each is kept once found.
+    """
+    lead, *groups = _groups(pattern)
+    parts = ["".join(f"{name}/" for name in lead)] if groups else ["/".join(lead)]
+    between = ["".join(f"{name}/" for name in group) for group in groups[:-1]]
+    parts += [f"(?>(?:[^/]*+/)*?{names})" for names in between if names]
+    if groups:
+        parts.append(f"(?:[^/]*+/)*?{'/'.join(groups[-1])}" if groups[-1] else ".+")
+    return "".join(parts)
+
+
+def _groups(pattern: str) -> list[list[str]]:
+    """Split a pattern where `**` stands for folders, and each group into the expressions of its names."""
+    groups: list[list[str]] = [[]]
+    runs = [""]
     place = 0
-    while place < len(pattern):
+    while place <= len(pattern):
         if pattern.startswith("**", place) and (place == 0 or pattern[place - 1] == "/"):
             rest = pattern[place:].lstrip("*")
-            if not rest:
-                parts.append(".+")
-                break
-            if rest[0] == "/":
-                if parts[-1:] != ["(?:.*/)?"]:
-                    parts.append("(?:.*/)?")
+            if rest[:1] in {"", "/"}:
+                groups.append([])
                 place = len(pattern) - len(rest) + 1
+                if not rest:
+                    return groups
                 continue
-        piece, place = _one(pattern, place)
-        parts.append(piece)
-    return "".join(parts)
+        piece, place = _one(pattern, place) if place < len(pattern) else ("/", place + 1)
+        if piece == "/":
+            groups[-1].append(_name(runs))
+            runs = [""]
+        elif piece == "*":
+            runs.append("")
+        else:
+            runs[-1] += piece
+    return groups
+
+
+def _name(runs: list[str]) -> str:
+    """Return the expression of one name: `runs` are what stands between its stars."""
+    if len(runs) == 1:
+        return runs[0]
+    first, *others, last = runs
+    return f"(?>{first}{''.join(f'(?>[^/]*?{run})' for run in others)}[^/]*{last}(?=/|\\Z))"
 
 
 def _one(pattern: str, place: int) -> tuple[str, int]:
@@ -83,9 +114,9 @@ def _one(pattern: str, place: int) -> tuple[str, int]:
         end = place
         while end < len(pattern) and pattern[end] == "*":
             end += 1
-        return "[^/]*", end
+        return "*", end
     if each == "?":
-        return f"(?!{NO_BYTE}).", place + 1
+        return ONE_BYTE, place + 1
     if each == "[" and (end := _class_end(pattern, place)) > 0:
         return _class(pattern[place + 1 : end]), end + 1
     if each == "\\" and place + 1 < len(pattern):
@@ -105,7 +136,7 @@ def _class(inside: str) -> str:
     negated = inside[0] in "!^"
     body = inside[1:] if negated else inside
     body = re.sub(r"[\\\[\]^&~|]", r"\\\g<0>", body)
-    return f"(?!{NO_BYTE})[{'^' if negated else ''}{body}]"
+    return f"(?={ONE_BYTE})[{'^' if negated else ''}{body}]"
 
 
 # --- .gitignore --------------------------------------------------------------------------------------------------
@@ -123,7 +154,7 @@ class Rule:
         text = text.rstrip("/") if self.folders_only else text
         anchored = "/" in text
         text = text.removeprefix("/")
-        expression = translated(text) if anchored or text.startswith("**/") else f"(?:.*/)?{translated(text)}"
+        expression = translated(text if anchored else f"**/{text}")
         self.matches = re.compile(rf"{expression}\Z", re.DOTALL).match
 
 
