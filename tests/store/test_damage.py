@@ -11,8 +11,12 @@ import msgspec
 import pytest
 
 from pieria.core.errors import PieriaError
-from pieria.core.record import decode, type_name
+from pieria.core.record import TAIL_BYTES, decode, type_name
+from pieria.store.index import list_sessions
+from pieria.store.lines import read
 from pieria.store.scan import Gap
+from pieria.store.show import records
+from pieria.store.stats import stats
 from pieria.store.verify import verify
 from tests.store.scenario import closed, let_go, lines_of, open_all, prompt, resealed, write_session
 
@@ -225,3 +229,49 @@ async def test_whatever_the_bytes_opening_never_ends_in_a_traceback(tmp_path: Pa
         return
     let_go(opening)
     assert bytes(data).startswith(path.read_bytes())
+
+
+@pytest.mark.parametrize("place", [0, MIDDLE, -1])
+@pytest.mark.parametrize("kind", [b"prompt.submitted", b"x.later", b"later"])
+async def test_a_record_nested_thousands_deep_is_no_record_and_stops_no_reader(
+    tmp_path: Path, place: int, kind: bytes
+) -> None:
+    path = await write_session(tmp_path)
+    lines = lines_of(path)
+    deep = b'{"a":' * 20_000 + b"1" + b"}" * 20_000
+    head = lines[place].partition(b'"type":')[0]
+    lines[place] = resealed(head + b'"type":"%b","v":1,"data":%b' % (kind, deep) + b"0" * TAIL_BYTES)
+    path.write_bytes(b"".join(lines))
+    assert read(lines[place]) is None
+    report = verify(str(path))
+    assert (report.ok, bool(report.gaps)) == (place == -1, place != -1)
+    assert report.records == len(lines) - 1
+    assert len(list(records(str(path)))) == len(lines) - 1
+    stats(str(path))
+    assert [row.id for row in list_sessions(str(tmp_path))] == ["s"]
+    (tmp_path / "index.json").write_bytes(deep)
+    assert [row.id for row in list_sessions(str(tmp_path))] == ["s"]
+
+
+async def test_damage_without_a_bad_byte_is_told_without_an_empty_range(tmp_path: Path) -> None:
+    path = await write_session(tmp_path)
+    whole = lines_of(path)
+    at = offsets(whole)
+
+    def told(lines: list[bytes]) -> str:
+        path.write_bytes(b"".join(lines))
+        opening, _ = open_all(path)
+        let_go(opening)
+        return opening.read_only_reason
+
+    fused = whole.copy()
+    fused[MIDDLE] = fused[MIDDLE][:-1]
+    out_of_order = "records don't follow one another as they were written, none missing"
+    assert told(fused) == f"the log is damaged: from byte {at[MIDDLE]} on, {out_of_order}"
+    assert verify(str(path)).gaps == (Gap(at[MIDDLE], at[MIDDLE], MIDDLE, MIDDLE),)
+    renumbered = whole.copy()
+    renumbered[MIDDLE] = resealed(renumbered[MIDDLE].replace(b'"n":', b'"n":1'))
+    assert out_of_order in told(renumbered)
+    lacking = f"the log is damaged: at byte {at[MIDDLE]}, "
+    assert told(whole[:MIDDLE] + whole[MIDDLE + 1 :]) == f"{lacking}record {MIDDLE} missing"
+    assert told(whole[:MIDDLE] + whole[MIDDLE + 2 :]) == f"{lacking}records {MIDDLE} to {MIDDLE + 1} missing"

@@ -4,9 +4,11 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -216,3 +218,29 @@ def test_ids_sort_by_time_and_are_found_by_a_unique_beginning(tmp_path: Path):
 def test_sessions_live_in_the_state_folder(environ: dict[str, str], folder: str):
     assert sessions_dir(environ) == folder
     assert session_folder(log_path(folder, "s")) == f"{folder}/s"
+
+
+async def test_a_log_that_a_kill_cut_off_at_its_birth_is_removed_by_the_next_list(tmp_path: Path):
+    code = f"""
+import os, signal
+from pieria.store.create import create
+from tests.store.scenario import Ticks, created
+create({str(tmp_path)!r}, created("dead"), clock=Ticks())
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == -signal.SIGKILL
+    (left,) = os.listdir(tmp_path)
+    assert left.startswith(".dead.new-")
+    dead = left.rpartition("-")[2]
+    held = tmp_path / f".held.new-{dead}"
+    others = [f".alive.new-{os.getpid()}", ".notes.new-", ".notes.new-x", "s.new-1", ".x.new-" + "9" * 60]
+    for name in others:
+        (tmp_path / name).touch()
+    with held.open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        assert list_sessions(str(tmp_path)) == ()
+        assert set(os.listdir(tmp_path)) >= {held.name, *others}
+        assert left not in os.listdir(tmp_path)
+    assert list_sessions(str(tmp_path)) == ()
+    assert not held.exists()
+    assert set(os.listdir(tmp_path)) >= set(others)

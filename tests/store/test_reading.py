@@ -16,6 +16,7 @@ from pieria.core.events.model import Request, StepFinished, StepStarted
 from pieria.core.events.session import BlobStored
 from pieria.core.record import Draft, Record, type_name
 from pieria.core.values import Blob, CallId, OpId, Usage
+from pieria.store.create import create
 from pieria.store.faults import LogFrozen, LogPaused
 from pieria.store.show import follow, records
 from pieria.store.stats import Tokens, stats
@@ -24,6 +25,9 @@ from tests.store.scenario import (
     LEAD,
     FaultyDisk,
     Scripted,
+    Ticks,
+    closed,
+    created,
     failing,
     let_go,
     new_log,
@@ -244,3 +248,18 @@ async def test_no_way_of_reading_changes_a_byte(tmp_path: Path):
     opening, _ = open_all(path)
     let_go(opening)
     assert (path.read_bytes(), path.stat().st_ino, os.listdir(tmp_path)) == (before, inode, ["s.jsonl"])
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [({"format": 9}, "record 0 says format 9, this version knows up to 1"), ({"magic": "other"}, "record 0 is not")],
+)
+async def test_a_log_of_a_later_format_or_another_program_does_not_verify(
+    tmp_path: Path, change: dict[str, object], words: str
+) -> None:
+    log, _ = create(str(tmp_path), created("s", **change), clock=Ticks())
+    log.append([opened(), closed()])
+    await log.close()
+    report = verify(str(tmp_path / "s.jsonl"))
+    assert not report.ok
+    assert [problem[: len(words)] for problem in report.problems] == [words]

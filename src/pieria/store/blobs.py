@@ -72,7 +72,7 @@ class LogTexts:
         line = os.pread(self.fd, min(end - start, LINE_BYTES), start)
         try:
             stored = decode(line[: line.find(b"\n") + 1]).data
-        except BadLine as problem:
+        except (BadLine, RecursionError) as problem:
             raise self._missing(seq) from problem
         if not isinstance(stored, BlobStored):
             raise self._missing(seq)

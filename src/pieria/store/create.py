@@ -16,7 +16,7 @@ from pieria.store.chain import Chain
 from pieria.store.disk import Disk, sync_folder
 from pieria.store.faults import LogPaused, unreadable
 from pieria.store.log import Log
-from pieria.store.paths import log_path
+from pieria.store.paths import log_path, unborn_path
 from pieria.store.stamp import Clock
 from pieria.store.sync import Barrier
 
@@ -28,7 +28,7 @@ def create(folder: str, created: SessionCreated, *, clock: Clock, disk: Disk | N
     """
     disk = disk or Disk()
     path = log_path(folder, created.session)
-    temp = os.path.join(folder, f".{created.session}.new-{os.getpid()}")
+    temp = unborn_path(folder, created.session)
     fd = -1
     try:
         made = _make_folders(folder)

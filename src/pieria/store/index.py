@@ -16,8 +16,8 @@ from pieria.core.events.turns import PromptSubmitted
 from pieria.core.record import Record
 from pieria.core.values import Blob
 from pieria.store.lines import read
-from pieria.store.lock import is_held
-from pieria.store.paths import INDEX, SUFFIX, log_path, logs_in
+from pieria.store.lock import is_alive, is_held
+from pieria.store.paths import INDEX, SUFFIX, log_path, logs_in, unborn_in
 
 HEAD_BYTES = 49_152
 TAIL_BYTES = 16_384
@@ -59,6 +59,7 @@ def list_sessions(folder: str, index: str = "") -> tuple[SessionRow, ...]:
     index = index or os.path.join(folder, INDEX)
     cached = {row.id: row for row in _read_index(index)}
     rows = []
+    _sweep(folder)
     for name in logs_in(folder):
         session = name.removesuffix(SUFFIX)
         row = _row(log_path(folder, session), session, cached.pop(session, None))
@@ -78,6 +79,25 @@ def latest_session(folder: str, cwd: str, index: str = "") -> SessionRow | None:
         if row.state in {"open", "closed", "unclean"} and row.cwd and os.path.realpath(row.cwd) == real
     ]
     return max(usable, key=lambda row: row.last, default=None)
+
+
+def _sweep(folder: str) -> None:
+    """Remove logs that a kill cut off before they had their name: nothing in them was acknowledged.
+
+    Their process is gone and so is its lock; the lock alone is not enough, as it is taken just after the file is made.
+    """
+    for path in unborn_in(folder):
+        if is_alive(int(path.rpartition("-")[2])):
+            continue
+        try:
+            fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW)
+        except OSError:
+            continue
+        try:
+            if not is_held(fd):
+                _remove(path)
+        finally:
+            os.close(fd)
 
 
 def _row(path: str, session: str, cached: SessionRow | None) -> SessionRow | None:
@@ -151,7 +171,7 @@ def _read_index(index: str) -> list[SessionRow]:
     try:
         with open(index, "rb") as file:
             found = msgspec.json.decode(file.read(), type=_Index)
-    except (OSError, msgspec.DecodeError, UnicodeDecodeError):
+    except (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return []
     return found.rows if found.version == VERSION else []
 

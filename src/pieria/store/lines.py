@@ -28,6 +28,8 @@ def read(line: bytes) -> Record | None:
         return decode(line)
     except BadLine:
         return _untyped(line)
+    except RecursionError:  # nested deeper than any writer of ours nests
+        return None
 
 
 def pieces(line: bytes) -> Iterator[tuple[int, int, bytes]]:
@@ -56,7 +58,7 @@ def _untyped(line: bytes) -> Record | None:
         return None
     try:
         found = _ENVELOPE.decode(line)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
     return Record(
         seq=found.seq, prev=found.prev, durable=found.durable, epoch=found.epoch, time=found.time, agent=found.agent,

@@ -76,6 +76,17 @@ def _last_opened(fd: int) -> Record | None:
     return None
 
 
+def is_alive(pid: int) -> bool:
+    """Whether a process of this number runs, as far as can be seen from here."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except (OSError, OverflowError):  # somebody else's, or no number of a process
+        return True
+    return True
+
+
 def is_held(fd: int) -> bool:
     """Whether a process has the log open for writing. Takes the lock for a moment to find out."""
     try:

@@ -202,7 +202,7 @@ def _no_log(scan: Scan, path: str) -> tuple[str, str]:
 
 def _reason(scan: Scan) -> str:
     if scan.gaps:
-        places = "; ".join(_words(gap) for gap in scan.gaps[:5])
+        places = "; ".join(in_words(gap) for gap in scan.gaps[:5])
         more = f"; and {len(scan.gaps) - 5} more" if len(scan.gaps) > 5 else ""
         return f"the log is damaged: {places}{more}"
     if scan.unknown:
@@ -210,12 +210,17 @@ def _reason(scan: Scan) -> str:
     return ""
 
 
-def _words(gap: Gap) -> str:
-    place = f"bytes {gap.start} to {gap.end}"
+def in_words(gap: Gap) -> str:
+    """Say where damage is and what is missing there."""
+    if gap.start == gap.end and gap.next == gap.first:
+        return f"from byte {gap.start} on, records don't follow one another as they were written, none missing"
+    place = f"at byte {gap.start}" if gap.start == gap.end else f"bytes {gap.start} to {gap.end}"
     if gap.next is None:
         return f"{place}, from record {gap.first} on"
     if gap.next == gap.first:
         return f"{place}, no record missing"
+    if gap.next == gap.first + 1:
+        return f"{place}, record {gap.first} missing"
     return f"{place}, records {gap.first} to {gap.next - 1} missing"
 
 

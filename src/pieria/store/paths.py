@@ -9,6 +9,7 @@ from pieria.core.errors import UsageError
 
 SUFFIX = ".jsonl"
 INDEX = "index.json"
+UNBORN = ".new-"
 
 
 def sessions_dir(environ: Mapping[str, str]) -> str:
@@ -29,6 +30,24 @@ def new_session_id(now_ns: int, random: bytes) -> str:
 def log_path(folder: str, session: str) -> str:
     """Return the path of a session's log."""
     return os.path.join(folder, session + SUFFIX)
+
+
+def unborn_path(folder: str, session: str) -> str:
+    """Return where this process begins a log that is not durable yet."""
+    return os.path.join(folder, f".{session}{UNBORN}{os.getpid()}")
+
+
+def unborn_in(folder: str) -> list[str]:
+    """Return the paths of all such logs in a folder, whoever began them."""
+    try:
+        names = os.listdir(folder)
+    except OSError:
+        return []
+    return [
+        os.path.join(folder, name)
+        for name in names
+        if name[:1] == "." and UNBORN in name and name.rpartition(UNBORN)[2].isdecimal()
+    ]
 
 
 def session_of(path: str) -> str:

@@ -22,7 +22,10 @@ NOTED = frozenset({BlobStored, SessionClosed, SessionCreated, SessionOpened, Unk
 
 
 class Gap(msgspec.Struct, frozen=True):
-    """Damage: bytes [start, end) are no records; seqs [first, next) are missing. `next` None: nobody knows."""
+    """Damage: bytes [start, end) are no records; seqs [first, next) are missing. `next` None: nobody knows.
+
+    Both may be empty: then records stand there as no writer puts them.
+    """
 
     start: int
     end: int
@@ -105,7 +108,7 @@ class Scan:
 
     def _rest(self, at: int) -> Iterator[Record]:
         """Yield what is sound after damage, in rising order, and name the gaps."""
-        chain, first_bad = self.chain, at
+        chain, first_bad, first = self.chain, at, self.chain.next_seq
         whole = at
         for start, end, record in self._candidates(at):
             expect = chain.next_seq
@@ -126,7 +129,7 @@ class Scan:
         if whole != size:
             self.gaps.append(Gap(whole, size, chain.next_seq, None))
         if not self.gaps:  # every record is there, but lines are fused or fields do not rise
-            self.gaps.append(Gap(first_bad, first_bad, 0, 0))
+            self.gaps.append(Gap(first_bad, first_bad, first, first))
 
     def _note(self, record: Record) -> None:
         match record.data:

@@ -10,7 +10,7 @@ import msgspec
 
 from pieria.core.errors import LogCorrupt
 from pieria.core.events.model import StepStarted
-from pieria.core.events.session import BlobStored
+from pieria.core.events.session import FORMAT, MAGIC, BlobStored
 from pieria.core.record import ROW_OF, Record, UnknownData, type_name
 from pieria.core.values import Text
 from pieria.store.blobs import LogTexts
@@ -58,9 +58,7 @@ def verify(path: str) -> Report:
                     pairs.take(record)
                     blobs.take(record)
                     requests.take(record)
-    problems = pairs.problems + blobs.problems + requests.problems
-    if scan.header is None and not scan.gaps:
-        problems.insert(0, "record 0 is not the birth of a session")
+    problems = [*_birth(scan), *pairs.problems, *blobs.problems, *requests.problems]
     return Report(
         session=scan.header.session if scan.header else "",
         records=sum(types.values()),
@@ -73,6 +71,19 @@ def verify(path: str) -> Report:
         unknown=tuple(scan.unknown),
         problems=tuple(problems),
     )
+
+
+def _birth(scan: Scan) -> list[str]:
+    """Return what is wrong with record 0. A later format may mean other things by the same records."""
+    header = scan.header
+    if header is None:
+        return [] if scan.gaps else ["record 0 is not the birth of a session"]
+    if header.magic != MAGIC:
+        return ["record 0 is not the birth of a session of this program"]
+    if header.format > FORMAT:
+        newer = f"record 0 says format {header.format}, this version knows up to {FORMAT}"
+        return [f"{newer}: a newer version wrote the log, so it can't be checked here"]
+    return []
 
 
 class _Pairs:
