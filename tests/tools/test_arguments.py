@@ -51,10 +51,11 @@ def test_fitting_arguments_come_back_as_they_are() -> None:
         ('{"path":null}', '"path" is missing'),
         ('{"path":["a"]}', '"path" must be a string, not an array'),
         ('{"path":true}', '"path" must be a string, not a boolean'),
-        ('{"path":"a","lines":"many"}', '"lines" must be a whole number, not a string'),
-        ('{"path":"a","lines":1.5}', '"lines" must be a whole number'),
-        ('{"path":"a","lines":1e999}', '"lines" must be a whole number'),
-        ('{"path":"a","lines":true}', '"lines" must be a whole number, not a boolean'),
+        ('{"path":"a","lines":"many"}', "\"lines\" must be a whole number, not the text 'many'"),
+        ('{"path":"a","lines":1.5}', '"lines" must be a whole number, not 1.5'),
+        ('{"path":"a","lines":1e999}', '"lines" must be a whole number, not a number of more than 15 digits'),
+        ('{"path":"a","lines":true}', '"lines" must be a whole number, not true'),
+        ('{"path":"a","lines":[1]}', '"lines" must be a whole number, not an array'),
         ('{"path":"a","colour":1}', "unknown field 'colour' (known: path, from_line, lines)"),
     ],
 )
@@ -169,3 +170,24 @@ def test_a_wrong_name_leads_to_the_nearest_tool(wrong: str, meant: str | None) -
 
 def test_a_shape_shows_what_is_optional() -> None:
     assert shape(json.loads(LIST)) == '{"items": [{"text": string, "state": "open"|"doing"|"done"}, ...]}'
+
+
+@pytest.mark.parametrize(
+    ("raw", "said"),
+    [
+        ("1e999", "a number of more than 15 digits"),
+        ("-1e999", "a number of more than 15 digits"),
+        ("1e15", "a number of more than 15 digits"),
+        ("9" * 4000, "a number of more than 15 digits"),
+        ("true", "true"),
+        ("false", "false"),
+        ('"NaN"', "the text 'NaN'"),
+        ('"Infinity"', "the text 'Infinity'"),
+        ('"soon"', "the text 'soon'"),
+        ("[1]", "an array"),
+    ],
+)
+def test_a_wrong_number_is_told_by_what_is_wrong_with_it(raw: str, said: str) -> None:
+    error = parse(f'{{"command":"x","timeout_s":{raw}}}', SHELL)
+    assert isinstance(error, str)
+    assert f'Wrong arguments: "timeout_s" must be a number, not {said}.' in error

@@ -56,6 +56,8 @@ NAMES = {
     "todowrite": "todo",
 }
 SHOWN_PROBLEMS = 4
+MOST = 1e15
+"""Numbers from here on are no counts, lines or seconds that anybody means; infinity is one of them."""
 
 
 class _Unfit(Exception):  # a way out of the decoder, never seen outside
@@ -229,8 +231,23 @@ def _fit(value: object, schema: Mapping[str, object], *, at: str, problems: list
             number = _number(value)
             if number is not None and (schema["type"] == "number" or number == int(number)):
                 return int(number) if schema["type"] == "integer" else number
-    problems.append(f'"{at}" must be {_wanted(schema)}, not {_kind(value)}')
+    got = _number_given(value) if schema.get("type") in {"integer", "number"} else _kind(value)
+    problems.append(f'"{at}" must be {_wanted(schema)}, not {got}')
     return None
+
+
+def _number_given(value: object) -> str:
+    """Say what stands where a number should, in a way that tells it from the numbers that would do."""
+    match value:
+        case bool():
+            return "true" if value else "false"
+        case str():
+            return f"the text {_quoted(value)}"
+        case int() | float() if abs(value) < MOST:
+            return str(value)
+        case int() | float():
+            return f"a number of more than {len(str(int(MOST))) - 1} digits"
+    return _kind(value)
 
 
 def _wanted(schema: Mapping[str, object]) -> str:
@@ -256,8 +273,6 @@ def _fit_enum(value: str, schema: Mapping[str, object], *, at: str, problems: li
 
 def _number(value: object) -> int | float | None:
     """Return a finite number, also from text like "5"."""
-    from math import isfinite
-
     if isinstance(value, str) and len(value) <= 30:
         try:
             value = int(value)
@@ -268,7 +283,7 @@ def _number(value: object) -> int | float | None:
                 return None
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
-    return value if abs(value) < 1e15 and isfinite(value) else None
+    return value if abs(value) < MOST else None
 
 
 def _unwrapped(value: object, kind: type) -> object:
