@@ -94,6 +94,8 @@ RULES = [
     ),
     *(".pieria/config.toml", ".agents/memory/a.md", ".claude/settings.json", "AGENTS.md", "src/agents.MD", "CLAUDE.md"),
     *(".husky/pre-commit", ".githooks/x", "src/../.git/index", "AGENTS.md.", ".Agents"),
+    *(".envrc", "sub/.envrc", ".cursorrules", ".cursor/rules/a.mdc", ".mcp.json", "GEMINI.md", "src/Gemini.MD"),
+    *(".pre-commit-config.yaml", ".vscode/tasks.json", "sub/.VSCode/tasks.json"),
 ]
 
 
@@ -102,7 +104,13 @@ def test_the_agents_own_rules_are_guarded_whatever_the_spelling(root: Path, give
     assert touched(given, root).guarded
 
 
-@pytest.mark.parametrize("given", ["src/a.py", ".gitignore", ".github/x.yml", "docs/AGENTS.md.txt", "src/hooks/use.ts"])
+@pytest.mark.parametrize(
+    "given",
+    [
+        *("src/a.py", ".gitignore", ".github/x.yml", "docs/AGENTS.md.txt", "src/hooks/use.ts"),
+        *(".vscode/settings.json", "tasks.json", "tasks.json/.vscode", "cursor/a", "mcp.json", ".envrc.txt"),
+    ],
+)
 def test_ordinary_files_are_not_guarded(root: Path, given: str) -> None:
     assert not touched(given, root).guarded
 
@@ -130,6 +138,28 @@ def test_another_name_of_a_guarded_file_is_guarded(root: Path, name: str) -> Non
     os.link(root / "src" / "a.py", root / "src" / "b.py")
     assert touched("src/innocent.txt", root).guarded
     assert not touched("src/b.py", root).guarded
+
+
+def test_a_file_that_other_programs_run_is_guarded_behind_links_too(root: Path) -> None:
+    (root / ".vscode").symlink_to("settings")
+    (root / ".envrc").symlink_to("src/environment")
+    (root / ".mcp.json").write_text("{}")
+    os.link(root / ".mcp.json", root / "src" / "servers.json")
+    for given in ("settings/tasks.json", "src/environment", "src/servers.json"):
+        assert touched(given, root).guarded, given
+    assert not touched("settings/other.json", root).guarded
+
+
+@pytest.mark.parametrize("name", [".git/config", ".git/hooks/pre-commit"])
+def test_a_hard_link_of_gits_config_or_hook_is_git_internal(root: Path, name: str) -> None:
+    (root / ".git" / "hooks").mkdir(parents=True)
+    (root / name).write_text("x")
+    os.link(root / name, root / "src" / "innocent.txt")
+    os.link(root / "src" / "a.py", root / "src" / "b.py")
+    found = touched("src/innocent.txt", root)
+    assert (found.real, found.given, found.guarded) == (str(root / name), "src/innocent.txt", True)
+    assert is_git_internal(found.real)
+    assert touched("src/b.py", root).real == str(root / "src" / "b.py")
 
 
 def test_a_folder_that_git_takes_hooks_from_is_guarded(root: Path) -> None:

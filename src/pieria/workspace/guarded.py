@@ -8,9 +8,13 @@ from __future__ import annotations
 import os
 import stat
 
-FOLDERS = {".git", ".pieria", ".agents", ".claude", ".husky", ".githooks", ".git-hooks"}
-FILES = {"agents.md", "claude.md", "agents.override.md", "claude.local.md"}
-INSTRUCTIONS = ("AGENTS.md", "CLAUDE.md", "AGENTS.override.md", "CLAUDE.local.md")
+FOLDERS = {".git", ".pieria", ".agents", ".claude", ".cursor", ".husky", ".githooks", ".git-hooks"}
+RULES = (
+    *("AGENTS.md", "CLAUDE.md", "AGENTS.override.md", "CLAUDE.local.md", "GEMINI.md", ".cursorrules"),
+    *(".envrc", ".mcp.json", ".pre-commit-config.yaml", os.path.join(".vscode", "tasks.json")),
+)
+"""What agents are told, and what other programs run by themselves in a folder that holds it."""
+_RULES = {rule.casefold() for rule in RULES}
 IGNORABLE = dict.fromkeys([*range(0x200B, 0x2010), *range(0x202A, 0x202F), *range(0x206A, 0x2070), 0xFEFF], None)
 ENTRIES = 4000
 
@@ -47,7 +51,7 @@ def is_git_internal(real: str) -> bool:
 def named_guarded(path: str, root: str) -> bool:
     """Whether a name along the path says that it holds rules; names above the root do not count."""
     names = parts(path[len(root) :] if within(path, root) else path)
-    return any(name in FOLDERS for name in names) or bool(names and names[-1] in FILES)
+    return any(name in FOLDERS for name in names) or any("/".join(names[-count:]) in _RULES for count in (1, 2))
 
 
 def is_secret(path: str) -> bool:
@@ -64,9 +68,9 @@ def is_secret(path: str) -> bool:
 
 def led_to(real: str, root: str) -> bool:
     """Whether a guarded name of the root is a link that leads to this path, or git's hooks were put there."""
-    for name in (*INSTRUCTIONS, ".git", ".pieria", ".agents", ".claude"):
+    for name in (*RULES, ".git", ".pieria", ".agents", ".claude", ".cursor"):
         place = os.path.join(root, name)
-        if os.path.islink(place) and within(real, os.path.realpath(place)):
+        if (os.path.islink(place) or os.path.islink(os.path.dirname(place))) and within(real, os.path.realpath(place)):
             return True
     hooks = _hooks_path(root)
     return bool(hooks) and within(real, os.path.realpath(os.path.join(root, hooks)))
@@ -99,21 +103,52 @@ def in_bare_repository(real: str, root: str) -> bool:
 
 def is_hard_link_of_rules(real: str, root: str, own_folders: tuple[str, ...]) -> bool:
     """Whether the file is also known by a guarded name, found by inode; asked only of files with several names."""
+    wanted = _of_several_names(real)
+    if wanted is None:
+        return False
+    folders = _up_to(root, real)
+    places = [os.path.join(folder, name) for folder in folders for name in RULES]
+    trees = [os.path.join(folder, name) for folder in folders for name in sorted(FOLDERS)]
+    return any(_identity(place) == wanted for place in places) or _below(wanted, [*trees, *own_folders])
+
+
+def name_in_git(real: str, root: str) -> str:
+    """Return the name in `.git` by which git takes this file as its config or a hook; "" if it does not."""
+    wanted = _of_several_names(real)
+    if wanted is None or is_git_internal(real):
+        return ""
+    for folder in _up_to(root, real):
+        git = os.path.join(folder, ".git")
+        for name in (os.path.join(git, "config"), os.path.join(git, "config.worktree"), *_files_in(f"{git}/hooks")):
+            if _identity(name) == wanted:
+                return name
+    return ""
+
+
+def _files_in(folder: str) -> list[str]:
     try:
-        status = os.lstat(real)
+        return [os.path.join(folder, name) for name in os.listdir(folder)]
+    except OSError:
+        return []
+
+
+def _of_several_names(path: str) -> tuple[int, int] | None:
+    try:
+        status = os.lstat(path)
     except (OSError, ValueError):
-        return False
-    if not stat.S_ISREG(status.st_mode) or status.st_nlink < 2:
-        return False
-    folder = os.path.dirname(real)
+        return None
+    several = stat.S_ISREG(status.st_mode) and status.st_nlink > 1
+    return (status.st_dev, status.st_ino) if several else None
+
+
+def _up_to(root: str, path: str) -> list[str]:
+    """Return the root and, of a path inside it, every folder on the way."""
     folders = [root]
+    folder = os.path.dirname(path)
     while within(folder, root) and folder != root:
         folders.append(folder)
         folder = os.path.dirname(folder)
-    places = [os.path.join(folder, name) for folder in folders for name in INSTRUCTIONS]
-    trees = [os.path.join(folder, name) for folder in folders for name in sorted(FOLDERS)]
-    wanted = (status.st_dev, status.st_ino)
-    return any(_identity(place) == wanted for place in places) or _below(wanted, [*trees, *own_folders])
+    return folders
 
 
 def _identity(path: str) -> tuple[int, int] | None:

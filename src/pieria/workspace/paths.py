@@ -18,6 +18,7 @@ def touch(given: str, place: Place, *, own_folders: tuple[str, ...] = ()) -> Tou
     root = os.path.realpath(place.root)
     lexical = os.path.join(root, given)
     real = os.path.realpath(lexical)
+    real = guarded.name_in_git(real, root) or real
     areas = (root, *(os.path.realpath(folder) for folder in place.add_dirs))
     own = tuple(os.path.realpath(folder) for folder in own_folders)
     return TouchedPath(
