@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from typing import NoReturn
 
 from pieria.core.errors import UsageError
 
@@ -11,8 +12,18 @@ MOST_PROMPT_BYTES = 50_000_000
 
 
 def parser(verb: str, description: str) -> argparse.ArgumentParser:
-    """A parser whose errors end with exit code 2 and no abbreviations."""
-    return argparse.ArgumentParser(prog=f"pieria {verb}", description=description, allow_abbrev=False)
+    """A parser without abbreviations, whose errors end with a hint and exit code 2."""
+    return _Parser(prog=f"pieria {verb}", description=description, allow_abbrev=False, formatter_class=_formatter)
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:  # type: ignore[explicit-override]
+        raise UsageError(f"{self.prog.removeprefix('pieria ')}: {message}", f"{self.prog} --help")
+
+
+def _formatter(prog: str) -> argparse.HelpFormatter:
+    """With a width of its own: to ask the terminal, argparse would import compression libraries at each start."""
+    return argparse.HelpFormatter(prog, width=100, max_help_position=32)
 
 
 def add_work_options(options: argparse.ArgumentParser) -> None:
