@@ -210,6 +210,14 @@ async def test_a_status_says_what_can_be_done(start: Start, status: int, said: o
     assert found.message
 
 
+async def test_a_redirect_is_not_followed_nor_recommended(start: Start) -> None:
+    elsewhere = {"Location": "https://me:hush@evil.example/v1"}
+    found = await (await start([{"status": 307, "body": "", "headers": elsewhere}])).ask(body())
+    assert isinstance(found, Failure)
+    assert found.message.startswith("the server redirects to https://…@evil.example/v1. Redirects are not followed")
+    assert "If that server is yours or your provider's" in found.message
+
+
 async def test_the_answer_after_a_refused_attempt_is_the_answer(start: Start) -> None:
     asked = await start([{"text": "now", "faults": [{"status": 429, "headers": {"Retry-After": "1152"}}]}])
     assert await asked.ask(body()) == Failure("rate_limited", "scripted status 429", 429, 1152.0)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import ssl
 import time
+import traceback
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from email.utils import formatdate
@@ -127,6 +128,18 @@ async def test_the_request_is_what_was_asked_for(suffix: str) -> None:
 def test_a_base_url_that_is_none_is_the_persons_mistake(url: str) -> None:
     with pytest.raises(UsageError, match="base URL"):
         ChatModel(url)
+
+
+@pytest.mark.parametrize(
+    "url", ["https://me:hush@h/v1", "https://me:hu/sh@h/v1", "http://me:hu?sh#@h", "me:hush@h", "ftp://hush@h/@/v1"]
+)
+def test_a_base_url_with_a_login_is_refused_without_showing_it(url: str) -> None:
+    with pytest.raises(UsageError, match="can't be a base URL") as caught:
+        ChatModel(url)
+    told = "".join(traceback.format_exception(caught.value))
+    assert not any(part in f"{caught.value} {caught.value.hint}" for part in ("hu", "sh", "me:"))
+    assert url not in told
+    assert "PIERIA_API_KEY" in caught.value.hint
 
 
 def test_a_key_that_no_header_may_hold_is_the_persons_mistake() -> None:

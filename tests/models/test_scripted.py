@@ -54,8 +54,25 @@ async def test_the_program_says_what_is_wrong_with_a_script(tmp_path: Path) -> N
     assert said.decode().startswith("the script can't be read: ")
 
 
+@pytest.mark.parametrize("name", ["absent.json", ".", "a\0b", "x" * 300])
+def test_a_script_file_that_cannot_be_read_says_what_to_give(name: str, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="the script can't be read") as caught:
+        load_script(f"{tmp_path}/{name}")
+    assert "scripted:PATH" in caught.value.hint
+
+
 @pytest.mark.parametrize(
-    "text", ["", "{}", "[1]", '[{"txt": "typo"}]', '[{"calls": [{}]}]', '{"scripts": [{"when": "x"}]}', "\udcff"]
+    "text",
+    [
+        "",
+        "{}",
+        "[1]",
+        '[{"txt": "typo"}]',
+        '[{"calls": [{}]}]',
+        '{"scripts": [{"when": "x"}]}',
+        "\udcff",
+        '[{"body":' + "[" * 9000,
+    ],
 )
 def test_a_script_that_makes_no_sense_is_refused(text: str, tmp_path: Path) -> None:
     data = text.encode("utf-8", "surrogateescape")

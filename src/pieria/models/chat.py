@@ -25,8 +25,9 @@ from pieria.core.values import (
 )
 from pieria.models.exchange import NoResponse, Timeouts
 from pieria.models.http import HttpClient
+from pieria.models.reading import Reading
 from pieria.models.text import excerpt, without_surrogates
-from pieria.models.url import parse_url
+from pieria.models.url import parse_url, without_login
 
 MAX_DEPTH = 100
 """Deepest nesting of arguments that is sent back: strict servers refuse more, and so may our own parser."""
@@ -172,7 +173,10 @@ class ChatModel:
         try:
             self._url = parse_url(f"{place.rstrip('/')}/chat/completions{mark}{query}")
         except ValueError as problem:
-            raise UsageError(f"{excerpt(base_url)} can't be a base URL: {problem}") from problem
+            raise UsageError(
+                f"{excerpt(without_login(base_url))} can't be a base URL: {problem}",
+                "such as https://HOST/v1; a key belongs in the variable PIERIA_API_KEY",
+            ) from None  # what came before may hold a password
         self._key = key.strip()
         self._timeouts = timeouts or Timeouts()
         self._client = HttpClient(timeouts=self._timeouts, user_agent=user_agent)
@@ -185,7 +189,10 @@ class ChatModel:
         if self._key:
             self._headers.append(("Authorization", f"Bearer {self._key}"))
         if not all(text.isascii() and text.isprintable() for header in self._headers for text in header):
-            raise UsageError("the key or a header holds characters that HTTP does not allow")
+            raise UsageError(
+                "the key or a header holds characters that HTTP does not allow",
+                "set the key again, as plain ASCII without line breaks inside",
+            )
 
     def connect_early(self) -> None:
         """Begin to connect before there is anything to send. Needs the running event loop."""
@@ -197,8 +204,6 @@ class ChatModel:
             reply = await self._client.post(self._url, body, headers=self._headers)
         except NoResponse as problem:
             return Failure("network", excerpt(str(problem), secret=self._key))
-        from pieria.models.reading import Reading  # not before there is something to read
-
         reading = Reading(reply, on_text, timeouts=self._timeouts, secret=self._key)
         try:
             return await reading.outcome()

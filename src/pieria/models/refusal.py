@@ -9,6 +9,7 @@ import msgspec
 from pieria.core.ports import Failure
 from pieria.models.exchange import retry_after_s
 from pieria.models.text import excerpt
+from pieria.models.url import without_login
 
 TOO_LONG = (
     "context length", "context_length", "context window", "context size", "context_size", "maximum context",
@@ -38,7 +39,11 @@ def failure(status: int, headers: Mapping[str, str], body: bytes, *, secret: str
     words = said if parsed is None else "\n".join(_strings(parsed, depth=0))
     message = title(said) if parsed is None else _message(parsed) or said
     if 300 <= status < 400:
-        message = f"the server points to {headers.get('location', 'another place')}; give that as the base URL"
+        place = without_login(headers.get("location", "another place"))
+        message = (
+            f"the server redirects to {place}. Redirects are not followed: what is sent there is your code and key. "
+            "If that server is yours or your provider's, set its final address as the base URL"
+        )
     return Failure(
         kind_of(status, words.lower()),
         excerpt(message, secret=secret) or f"status {status} without a word",

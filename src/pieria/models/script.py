@@ -90,7 +90,7 @@ def parse_script(data: bytes) -> tuple[Script, ...]:
         if data.lstrip()[:1] == b"[":
             return (Script(msgspec.json.decode(data, type=tuple[ScriptedAnswer, ...])),)
         return msgspec.json.decode(data, type=_File).scripts
-    except (msgspec.DecodeError, UnicodeDecodeError) as problem:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as problem:
         raise UsageError(
             f"the script can't be used: {problem}", "see `pieria.models.script` for the format"
         ) from problem
@@ -102,8 +102,12 @@ def load_script(path: str) -> tuple[Script, ...]:
 
     try:
         data = Path(path).read_bytes()
-    except OSError as problem:
-        raise UsageError(f"the script can't be read: {path}: {problem.strerror}") from problem
+    except (OSError, ValueError) as problem:
+        why = problem.strerror if isinstance(problem, OSError) else str(problem)
+        raise UsageError(
+            f"the script can't be read: {path}: {why}",
+            "the model is to be scripted:PATH, PATH a JSON file of answers",
+        ) from problem
     return parse_script(data)
 
 

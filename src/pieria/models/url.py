@@ -20,6 +20,15 @@ class Url(msgspec.Struct, frozen=True, gc=False):
         return host if self.port == (443 if self.secure else 80) else f"{host}:{self.port}"
 
 
+def without_login(text: str) -> str:
+    """Return what was given as a URL without anything that may be a user name or password, parsable or not."""
+    scheme, mark, rest = text.partition("://")
+    if not mark:
+        scheme, rest = "", text
+    _, login, place = rest.rpartition("@")
+    return f"{scheme}{mark}…@{place}" if login else text
+
+
 def parse_url(text: str) -> Url:
     """Parse an absolute URL. Raises ValueError with words for a person."""
     scheme, mark, rest = text.partition("://")
