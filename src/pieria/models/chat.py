@@ -25,7 +25,6 @@ from pieria.core.values import (
 )
 from pieria.models.exchange import NoResponse, Timeouts
 from pieria.models.http import HttpClient
-from pieria.models.reading import Reading
 from pieria.models.text import excerpt, without_surrogates
 from pieria.models.url import parse_url, without_login
 
@@ -204,6 +203,8 @@ class ChatModel:
             reply = await self._client.post(self._url, body, headers=self._headers)
         except NoResponse as problem:
             return Failure("network", excerpt(str(problem), secret=self._key))
+        from pieria.models.reading import Reading  # not before there is something to read
+
         reading = Reading(reply, on_text, timeouts=self._timeouts, secret=self._key)
         try:
             return await reading.outcome()
