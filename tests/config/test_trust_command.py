@@ -78,3 +78,11 @@ def test_nothing_to_trust_and_broken_config_are_usage_errors(project: Path, tmp_
     (tmp_path / "bare").mkdir()
     assert pieria_trust(tmp_path / "bare", "--yes")[0] == 2
     assert pieria_trust(project, "--yes", "--revoke")[0] == 2
+
+
+def test_where_no_project_has_a_config_it_says_where_to_go(home: Path, tmp_path: Path) -> None:
+    code, said, problem = pieria_trust(tmp_path)
+    assert (code, said) == (2, "")
+    assert problem.startswith(
+        f"no .pieria/config.toml in {tmp_path} or above it: nothing to trust\nhint: run this in the"
+    )

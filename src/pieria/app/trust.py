@@ -27,7 +27,10 @@ def give_trust(environ: Mapping[str, str], cwd: str, *, is_sure: bool) -> int:
     dirs = home_dirs(environ)
     project = _project(cwd)
     if project is None:
-        raise UsageError(f"no .pieria/config.toml in {cwd} or above it: nothing to trust")
+        raise UsageError(
+            f"no .pieria/config.toml in {visible(cwd)} or above it: nothing to trust",
+            hint="run this in the project's folder; your own config needs no trust",
+        )
     if project.data is None:
         raise UsageError(project.problem, hint="mend the file first")
     state = state_dir(dirs)
