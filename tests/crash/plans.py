@@ -19,7 +19,6 @@ from pieria.core.turn import NUDGES
 from pieria.core.values import AgentId, UserMessage
 from pieria.core.view import Question, questions
 from pieria.models.script import Played, ScriptedAnswer, ScriptedCall, rendered
-from pieria.workspace.files import DiskFiles
 from tests.crash.kernel import BLOCKS, Kernel
 
 LEAD = "lead"
@@ -150,7 +149,7 @@ class Plan(msgspec.Struct, frozen=True):
     def _added(self, member: Member, state: State) -> AgentAdded:
         lead = state.agents[AgentId(LEAD)].added
         return AgentAdded(
-            AgentId(member.id), "worker", "scripted", "plan", f"You are {member.id}.", tool_specs(DiskFiles()),
+            AgentId(member.id), "worker", "scripted", "plan", f"You are {member.id}.", tool_specs(),
             f"{lead.root}/{member.folder}",
         )  # fmt: skip
 

@@ -26,7 +26,6 @@ from pieria.core.view import outcome
 from pieria.models.script import parse_script
 from pieria.models.scripted_server import ScriptedServer
 from pieria.store.disk import Disk
-from pieria.workspace.files import DiskFiles
 
 DELAY_S = 0.3
 TRACED = "trace=write,sendto,fdatasync,fsync,rename,renameat2"
@@ -206,7 +205,7 @@ async def test_one_agents_barrier_does_not_hold_anothers_stream(tmp_path: Path) 
         notice=lambda _: None,
     )
     session: Session = begin(setup, front, ground=Ground(world, disk))
-    second = AgentAdded(AgentId("second"), "worker", "scripted", "x", "You help.", tool_specs(DiskFiles()), str(work))
+    second = AgentAdded(AgentId("second"), "worker", "scripted", "x", "You help.", tool_specs(), str(work))
     await session.submit(Configure(second))
     for id, model in models.items():
         await session.submit(SubmitPrompt(AgentId(id), "Go on."))

@@ -17,7 +17,6 @@ from pieria.core.events.session import AgentAdded, SettingsApplied
 from pieria.core.state import State
 from pieria.core.values import AgentId
 from pieria.core.view import outcome
-from pieria.workspace.files import DiskFiles
 
 NAMES = ("lead", "second", "third")
 
@@ -54,9 +53,7 @@ async def _opened(log: str, setup: Setup, front: Front) -> Session:
 async def _put_to_work(session: Session, name: AgentId, work: str) -> None:
     if name not in session.loop.state.agents:
         root = f"{work}/{name}"
-        await session.submit(
-            Configure(AgentAdded(name, "worker", "chat", "m", "You help.", tool_specs(DiskFiles()), root))
-        )
+        await session.submit(Configure(AgentAdded(name, "worker", "chat", "m", "You help.", tool_specs(), root)))
     agent = session.loop.state.agents[name]
     if agent.turn is None and not agent.turns and not agent.unread:
         await session.submit(SubmitPrompt(name, f"[{name}] Go on."))

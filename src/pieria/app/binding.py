@@ -10,7 +10,7 @@ from pieria.core.errors import UsageError
 from pieria.core.ports import Encoder, Files, Model, Tool
 from pieria.core.values import AgentId, ToolSpec
 from pieria.models.chat import ChatEncoderV1, ChatModel
-from pieria.tools.kit import kit
+from pieria.tools.specs import ALL
 
 ENCODERS: Mapping[tuple[str, int], Encoder] = {("chat", 1): ChatEncoderV1(), ("scripted", 1): ChatEncoderV1()}
 """Every encoder that was ever released, by protocol and version."""
@@ -18,15 +18,21 @@ ENCODERS: Mapping[tuple[str, int], Encoder] = {("chat", 1): ChatEncoderV1(), ("s
 PROTOCOLS = ("chat", "scripted")
 
 
-def tool_specs(files: Files) -> tuple[ToolSpec, ...]:
+def tool_specs() -> tuple[ToolSpec, ...]:
     """What a writing agent's model is told of its tools."""
-    return tuple(tool.spec for tool in kit(files, known=lambda _: None, search_path="").values())
+    return ALL
 
 
 def agent_tools(files: Files) -> Callable[[AgentId, Callable[[str], str | None]], Mapping[str, Tool]]:
     """The factory that the loop uses: every agent has all tools; its roster entry says which it is told of."""
     path = os.environ.get("PATH", os.defpath)
-    return lambda _id, known: kit(files, known=known, search_path=path)
+
+    def tools(_id: AgentId, known: Callable[[str], str | None]) -> Mapping[str, Tool]:
+        from pieria.tools.kit import kit
+
+        return kit(files, known=known, search_path=path)
+
+    return tools
 
 
 def split_model(name: str) -> tuple[str, str]:

@@ -281,7 +281,7 @@ def _roster(id: str, setup: Setup, head: place.Head, mask: Callable[[str], str])
     files = tuple(Instruction(file.path, mask(str(file.text))) for file in found.files)
     observed = ProjectObserved(setup.root, mask(told + notes), files, head.commit, head.branch)
     added = AgentAdded(
-        lead.LEAD, "lead", protocol, name, lead.PROMPT, binding.tool_specs(DiskFiles()), setup.root,
+        lead.LEAD, "lead", protocol, name, lead.PROMPT, binding.tool_specs(), setup.root,
         setup.sampling, binding.cache_key(setup.endpoint, id), setup.max_output,
     )  # fmt: skip
     return [Draft(SESSION, event) for event in (setup.settings, observed, added)]

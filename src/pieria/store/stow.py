@@ -9,8 +9,9 @@ import operator
 import sys
 from collections.abc import Callable, Iterator
 from functools import cache
+from inspect import get_annotations
 from math import isfinite
-from typing import TypeVar, get_args
+from typing import TypeVar
 
 import msgspec
 
@@ -144,17 +145,25 @@ def _cited(value: object) -> Iterator[Blob]:
 
 @cache
 def _places(cls: type[msgspec.Struct]) -> tuple[str, ...]:
-    """Name the fields of a class through which a declared text (or a float) can be reached."""
+    """Name the fields of a class through which a declared text (or a float) can be reached.
+
+    Annotations are read as they are written: to evaluate them takes milliseconds that the start does not have.
+    """
     if cls is Blob:
         return ()
-    return tuple(field.name for field in msgspec.structs.fields(cls) if _leads_on(field.type))
+    found: set[str] = set()
+    for owner in cls.__mro__:
+        scope = vars(sys.modules[owner.__module__])
+        hints = get_annotations(owner)
+        found.update(name for name, hint in hints.items() if _leads_on(str(hint), scope))
+    return tuple(name for name in cls.__struct_fields__ if name in found)
 
 
-def _leads_on(hint: object) -> bool:
-    if hint is float or hint is Blob:
-        return True
-    if arguments := get_args(hint):
-        return any(map(_leads_on, arguments))
-    if isinstance(hint, type) and issubclass(hint, msgspec.Struct):
-        return bool(_places(hint))
+def _leads_on(hint: str, scope: dict[str, object]) -> bool:
+    for word in "".join(char if char.isalnum() or char == "_" else " " for char in hint).split():
+        if word in {"Text", "Blob", "float"}:
+            return True
+        named = scope.get(word)
+        if isinstance(named, type) and issubclass(named, msgspec.Struct) and _places(named):
+            return True
     return False

@@ -21,21 +21,7 @@ from pieria.tools.base import (
 )
 from pieria.tools.changing import change, difference, is_private, parts, result
 from pieria.tools.read import absent
-
-SPEC = ToolSpec(
-    name="edit",
-    version=1,
-    access="edit",
-    description=(
-        "Replace text in files: all edits or none. old must be in the file exactly once (all: replace every one); copy "
-        "it from the file without line numbers, with enough around it to be unique. An edit's own path overrides path."
-    ),
-    parameters=(
-        '{"type":"object","properties":{"path":{"type":"string"},"edits":{"type":"array","items":{"type":"object",'
-        '"properties":{"old":{"type":"string"},"new":{"type":"string"},"all":{"type":"boolean"},'
-        '"path":{"type":"string"}},"required":["old","new"]}}},"required":["edits"]}'
-    ),
-)
+from pieria.tools.specs import EDIT as SPEC
 
 
 class Edit(RunsNothing, StartsNothing):

@@ -10,22 +10,10 @@ from pieria.core.values import Examined, ToolResult, ToolSpec
 from pieria.tools.base import ChangesNothing, StartsNothing, counted, fingerprint, found, refused, shown, string
 from pieria.tools.grep import git_problem, glob_problem
 from pieria.tools.read import absent
+from pieria.tools.specs import GLOB as SPEC
 
 NAMES = 500
 RESULT_BYTES = 16_000
-
-SPEC = ToolSpec(
-    name="glob",
-    version=1,
-    access="read",
-    description=(
-        "List files whose path matches a pattern: *.py at any depth, src/*.py in src, src/**/*.py below it. "
-        "Skips what .gitignore names."
-    ),
-    parameters=(
-        '{"type":"object","properties":{"pattern":{"type":"string"},"path":{"type":"string"}},"required":["pattern"]}'
-    ),
-)
 
 
 class Glob(ChangesNothing, StartsNothing):

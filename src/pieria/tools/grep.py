@@ -22,32 +22,18 @@ from pieria.tools.base import (
     whole,
 )
 from pieria.tools.read import absent
+from pieria.tools.specs import GREP as SPEC
+from pieria.tools.specs import MATCHES
 
 if TYPE_CHECKING:
     from pieria.tools.search import Line
 
-MATCHES = 200
 MOST_MATCHES = 1000
 MOST_CONTEXT = 20
 RESULT_BYTES = 16_000
 COUNTED = 50_000
 """Matches beyond this are not even counted."""
 PATTERN_CHARS = 10_000
-
-SPEC = ToolSpec(
-    name="grep",
-    version=1,
-    access="read",
-    description=(
-        "Search file contents line by line with a regular expression (Python syntax). Skips what .gitignore names. "
-        f"glob chooses files, e.g. *.py or src/**/*.ts; max matches defaults to {MATCHES}."
-    ),
-    parameters=(
-        '{"type":"object","properties":{"pattern":{"type":"string"},"path":{"type":"string"},'
-        '"glob":{"type":"string"},"ignore_case":{"type":"boolean"},"context":{"type":"integer"},'
-        '"max":{"type":"integer"}},"required":["pattern"]}'
-    ),
-)
 
 
 class Grep(ChangesNothing, StartsNothing):

@@ -24,24 +24,12 @@ from pieria.tools.base import (
     visible,
     whole,
 )
+from pieria.tools.specs import LINES
+from pieria.tools.specs import READ as SPEC
 
-LINES = 2000
 TEXT_BYTES = 64_000
 LINE_CHARS = 2000
 ENTRIES = 50
-
-SPEC = ToolSpec(
-    name="read",
-    version=1,
-    access="read",
-    description=(
-        f"Read a text file. Returns numbered lines (number, tab, text), at most {LINES} lines or 64 kB a call."
-    ),
-    parameters=(
-        '{"type":"object","properties":{"path":{"type":"string"},"from_line":{"type":"integer"},'
-        '"lines":{"type":"integer"}},"required":["path"]}'
-    ),
-)
 
 MAGIC = (
     (b"\x89PNG", "a PNG image"),

@@ -8,24 +8,11 @@ from pieria.core.output import clean
 from pieria.core.ports import Ended, Place
 from pieria.core.values import Details, Examined, ToolResult, ToolSpec
 from pieria.tools.base import ChangesNothing, RunsNothing, fingerprint, refused, size, string
+from pieria.tools.specs import LIMIT_S
+from pieria.tools.specs import SHELL as SPEC
 
-LIMIT_S = 600
 COMMAND_BYTES = 100_000
 """A single argument of a program can hold 128 KiB on Linux."""
-
-SPEC = ToolSpec(
-    name="shell",
-    version=1,
-    access="shell",
-    description=(
-        "Run a shell command in the working folder. No terminal, no input. Each call starts afresh: cd and variables "
-        f"do not carry over. timeout_s is {LIMIT_S} at most and by default."
-    ),
-    parameters=(
-        '{"type":"object","properties":{"command":{"type":"string"},"timeout_s":{"type":"number"}},'
-        '"required":["command"]}'
-    ),
-)
 
 LITERAL = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-./:=@%+,")
 """What means itself outside quotes in every shell; all else counts as syntax."""

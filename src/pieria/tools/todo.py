@@ -9,21 +9,10 @@ import msgspec
 from pieria.core.ports import Place
 from pieria.core.values import Details, Examined, Todo, ToolResult, ToolSpec
 from pieria.tools.base import ChangesNothing, StartsNothing, fingerprint, refused
+from pieria.tools.specs import TODO as SPEC
 
 ITEMS = 100
 CHARS = 500
-
-SPEC = ToolSpec(
-    name="todo",
-    version=1,
-    access="note",
-    description="Replace your task list. Use it for work of three steps or more; keep it true as you go.",
-    parameters=(
-        '{"type":"object","properties":{"items":{"type":"array","items":{"type":"object","properties":'
-        '{"text":{"type":"string"},"state":{"type":"string","enum":["open","doing","done"]}},'
-        '"required":["text","state"]}}},"required":["items"]}'
-    ),
-)
 
 
 class ToDo(ChangesNothing, StartsNothing):

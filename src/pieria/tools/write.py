@@ -22,20 +22,7 @@ from pieria.tools.base import (
     string,
 )
 from pieria.tools.changing import change, difference, is_private, parts, result
-
-SPEC = ToolSpec(
-    name="write",
-    version=1,
-    access="edit",
-    description=(
-        "Create a file, with its folders, or replace one whole. An existing file must have been read since it last "
-        "changed. To change a part, use edit."
-    ),
-    parameters=(
-        '{"type":"object","properties":{"path":{"type":"string"},"content":{"type":"string"}},'
-        '"required":["path","content"]}'
-    ),
-)
+from pieria.tools.specs import WRITE as SPEC
 
 
 class Write(RunsNothing, StartsNothing):
