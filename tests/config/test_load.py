@@ -136,6 +136,7 @@ def test_every_key_of_a_file_arrives_with_its_type(setting: Setting) -> None:
         ("model = {}", 1, "not a table", ""),
         ("model = 2024-01-01", 1, "not a date or time", ""),
         ("base_url = 'localhost'", 1, "begins with http://", ""),
+        ("base_url = 'me:hush@host'", 1, "expected, not '…@host'", ""),
         ("api_key_env = 'sk-live-1'", 1, "never a key itself", ""),
         ("allow = 'shell'", 1, "a list of texts in brackets is expected, not the text 'shell'", ""),
         ("deny = [1]", 1, "a text in quotes is expected, not the number 1", ""),

@@ -65,7 +65,9 @@ def _text(value: object) -> str:
 def _url(value: object) -> str:
     text = _text(value)
     if not text.startswith(("http://", "https://")):
-        raise Wrong(f"an address that begins with http:// or https:// is expected, not {_short(text)}")
+        _, login, place = text.rpartition("@")  # what stands before may hold a password
+        shown = f"…@{place}" if login else text
+        raise Wrong(f"an address that begins with http:// or https:// is expected, not {_short(shown)}")
     return text
 
 
