@@ -10,6 +10,7 @@ import contextlib
 import hashlib
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -191,10 +192,14 @@ def rebuilt(path: Path) -> list[Sent]:
 
 @dataclass
 class Desk:
-    """What a test works with. `spoilt`: logs that a test damaged; they are left out of the closing check."""
+    """What a test works with. `blank`: a repository with one commit and no file, to be copied.
+
+    `spoilt`: logs that a test damaged; they are left out of the closing check.
+    """
 
     base: Path
     servers: Servers
+    blank: Path
     environ: dict[str, str] = field(default_factory=dict)
     spoilt: set[str] = field(default_factory=set)
     said: list[str] = field(default_factory=list)
@@ -308,6 +313,17 @@ class Desk:
         (found,) = self.logs()
         return found
 
+    def log_of(self, place: Path) -> Log:
+        """The only log of a session that was begun in a folder."""
+        (found,) = [log for log in self.logs() if log.data("session.created")[0]["cwd"] == str(place)]
+        return found
+
+    def place(self, name: str) -> Path:
+        """One more folder to work in."""
+        found = self.base / name
+        found.mkdir()
+        return found
+
     def git(self, *words: str, cwd: Path | None = None) -> str:
         """Run git as the person would."""
         done = subprocess.run(
@@ -318,13 +334,14 @@ class Desk:
 
     def commit(self, files: Mapping[str, bytes | str]) -> None:
         """Make a repository of these files, all committed."""
+        shutil.copytree(self.blank, self.repo, dirs_exist_ok=True, symlinks=True)
         for name, content in files.items():
             path = self.repo / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(content.encode() if isinstance(content, str) else content)
-        self.git("init", "-q")
-        self.git("add", "-A")
-        self.git("commit", "-q", "--allow-empty", "-m", "start")
+        if files:
+            self.git("add", "-A")
+            self.git("commit", "-q", "-m", "files")
 
     def marked(self) -> dict[int, bytes]:
         """Processes that carry a command's mark of one of our sessions, with their command lines."""

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import signal
 
-import pytest
-
 from tests.e2e.desk import Desk, ask, call, say, shell
 
 GONE = "http://127.0.0.1:9/v1"
@@ -82,12 +80,12 @@ def test_4_when_a_cap_was_reached_and_resume_goes_on_from_there(desk: Desk) -> N
 
 def test_4_when_time_is_up_in_a_command_a_model_call_or_a_wait(desk: Desk) -> None:
     desk.commit({})
-    late = say("", status=429, headers={"Retry-After": "2.5"})
+    late = say("", status=429, headers={"Retry-After": "1.8"})
     desk.answers(
         ask(shell("echo begun; sleep 60")),
         say("Done.", faults=[say("Half of it and more", stall_after_bytes=330), late]),
     )
-    done = desk.exec("wait", "--timeout", "0.7")
+    done = desk.exec("wait", "--timeout", "0.6")
     assert (done.code, closing(desk)) == (4, ("capped", 4))
     assert "time limit" in done.err
     (result,) = desk.log.results().values()
@@ -95,7 +93,7 @@ def test_4_when_time_is_up_in_a_command_a_model_call_or_a_wait(desk: Desk) -> No
     assert "interrupted" in result
     assert desk.left() == []
     for _ in range(2):  # in the middle of an answer; then while the server wants us to wait
-        done = desk.pieria("resume", "--last", "--timeout", "0.7")
+        done = desk.pieria("resume", "--last", "--timeout", "0.6")
         assert (done.code, closing(desk)) == (4, ("capped", 4))
     waits = {record["op"] for record in desk.log.of("timer.set") if record["data"]["purpose"] == "retry"}
     assert waits - {record["op"] for record in desk.log.of("timer.fired")}  # it was left before its end
@@ -143,28 +141,34 @@ def test_75_at_once_when_the_server_wants_a_longer_wait_than_anyone_has(desk: De
     assert desk.pieria("resume", "--last", "--mode", "full").out == b"Done.\n"
 
 
-@pytest.mark.parametrize(
-    ("number", "code", "deaf"),
-    [(signal.SIGINT, 130, "trap '' TERM INT HUP; "), (signal.SIGTERM, 143, ""), (signal.SIGHUP, 129, "")],
-)
-def test_a_signal_stops_what_runs_within_5_s_and_leaves_a_valid_session(
-    desk: Desk, number: signal.Signals, code: int, deaf: str
-) -> None:  # cases 025, 111
-    desk.commit({})
-    endless = f"{deaf}echo begun; touch up; while :; do sleep 1; done"
-    desk.answers(ask(shell(endless), shell("echo quick"), call("glob", pattern="*")), say("I was stopped, I see."))
-    going = desk.begin("exec", "hang", "--mode", "full")
-    desk.until(lambda: (desk.repo / "up").exists() and len(desk.log.of("tool.finished")) == 2)
-    going.tell(number)
-    done = going.end(5)
-    assert (done.code, closing(desk)) == (code, ("interrupted", code))
+def test_a_signal_stops_what_runs_within_5_s_and_leaves_a_valid_session(desk: Desk) -> None:  # cases 025, 111
+    begun = []
+    scripts = {}
+    for number, code, deaf in (
+        (signal.SIGINT, 130, "trap '' TERM INT HUP; "), (signal.SIGTERM, 143, ""), (signal.SIGHUP, 129, ""),
+    ):  # fmt: skip
+        endless = f"{deaf}echo begun; touch up; while :; do sleep 1; done"
+        calls = ask(shell(endless), shell("echo quick"), call("glob", pattern="*"))
+        scripts[f"hang until {number.name}"] = [calls, say("I was stopped, I see.")]
+        begun.append((number, code, desk.place(number.name)))
+    desk.answers_for(scripts)
+    going = [desk.begin("exec", f"hang until {number.name}", "--mode", "full", cwd=place) for number, _, place in begun]
+    for (number, _, place), each in zip(begun, going, strict=True):
+        desk.until(lambda: (place / "up").exists() and len(desk.log_of(place).of("tool.finished")) == 2)  # noqa: B023
+        each.tell(number)
+    for (_, code, place), each in zip(begun, going, strict=True):
+        assert each.end(5).code == code
+        log = desk.log_of(place)
+        end = log.data("session.closed")[-1]
+        assert (end["outcome"], end["exit_code"]) == ("interrupted", code)
+        texts = list(log.results().values())
+        assert len(texts) == 3
+        assert any("begun" in text and "interrupted" in text for text in texts)
     assert desk.left() == []
-    texts = list(desk.log.results().values())
-    assert len(texts) == 3
-    assert any("begun" in text and "interrupted" in text for text in texts)
-    done = desk.pieria("resume", "--last")
-    assert (done.code, done.out) == (0, b"I was stopped, I see.\n")
-    assert [message["role"] for message in desk.log.messages()].count("tool") == 3
+    for _, _, place in begun:
+        done = desk.pieria("resume", "--last", cwd=place)
+        assert (done.code, done.out) == (0, b"I was stopped, I see.\n")
+        assert [message["role"] for message in desk.log_of(place).messages()].count("tool") == 3
 
 
 def test_a_second_signal_ends_the_process_at_once_and_resume_takes_up_what_it_left(desk: Desk) -> None:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import signal
 
-import pytest
-
 from tests.e2e.desk import Desk, ask, call, say, shell
 
 
@@ -77,22 +75,20 @@ def test_a_kill_in_a_model_call_sends_the_same_bytes_once_more(desk: Desk) -> No
     assert [data["reason"] for data in desk.log.data("step.lost")] == ["crash"]
 
 
-@pytest.mark.parametrize(
-    "after", ["prompt.submitted", "step.started", "step.finished", "tool.started", "tool.finished"]
-)
-def test_a_kill_right_after_any_record_loses_no_acknowledged_work(desk: Desk, after: str) -> None:
-    desk.commit({})
+def test_a_kill_right_after_any_record_loses_no_acknowledged_work(desk: Desk) -> None:
     desk.answers(ask(shell("echo x >> n.txt"), shell("echo y >> n.txt")), ask(shell("echo z >> n.txt")), say("Done."))
-    going = desk.begin("exec", "work", "--mode", "full", "--json")
-    assert going.process.stdout is not None
-    for line in going.process.stdout:
-        if f'"type":"{after}"'.encode() in line:
-            break
-    going.kill()
-    done = desk.pieria("resume", "--last", "--mode", "full")
-    assert (done.code, done.out) == (0, b"Done.\n"), done.err
-    assert sorted((desk.repo / "n.txt").read_text().split()) == ["x", "y", "z"]
-    assert len(desk.log.results()) == 3
+    for after in ("prompt.submitted", "step.started", "step.finished", "tool.started", "tool.finished"):
+        place = desk.place(after)
+        going = desk.begin("exec", "work", "--mode", "full", "--json", cwd=place)
+        assert going.process.stdout is not None
+        for line in going.process.stdout:
+            if f'"type":"{after}"'.encode() in line:
+                break
+        going.kill()
+        done = desk.pieria("resume", "--last", "--mode", "full", cwd=place)
+        assert (done.code, done.out) == (0, b"Done.\n"), (after, done.err)
+        assert sorted((place / "n.txt").read_text().split()) == ["x", "y", "z"]
+        assert len(desk.log_of(place).results()) == 3
 
 
 def test_killed_again_and_again_it_still_arrives(desk: Desk) -> None:

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import os
-import signal
 import subprocess
 from pathlib import Path
-
-import pytest
 
 from tests.e2e.desk import PIERIA, Desk, ask, say, shell
 
@@ -67,25 +64,27 @@ def test_closed_and_full_streams_lose_no_session(desk: Desk) -> None:  # case 11
     assert [log.types()[-1] for log in desk.logs()] == ["session.closed"] * 5
 
 
-@pytest.mark.parametrize("words", [("--json",), ("--json", "--progress")])
-def test_a_reader_who_leaves_ends_it_quietly_and_stops_what_runs(desk: Desk, words: tuple[str, ...]) -> None:
-    desk.commit({})
+def test_a_reader_who_leaves_ends_it_quietly_and_stops_what_runs(desk: Desk) -> None:
     desk.answers(ask(shell("touch up; sleep 60"), text="Before the command."), say("Done."))
-    end, ours = os.pipe()
-    going = desk.begin("exec", "hi", "--mode", "full", "--quiet", *words, stdout=ours)
-    os.close(ours)
-    desk.until((desk.repo / "up").exists)
-    os.read(end, 64)
-    os.close(end)
-    going.tell(signal.SIGCONT)
-    desk.until(lambda: "tool.spawned" in desk.log.types())
-    done = going.end(12)
-    assert (done.code, done.err) == (141, "")
+    begun = []
+    for number, words in enumerate((("--json",), ("--json", "--progress"))):
+        place = desk.place(f"place{number}")
+        end, ours = os.pipe()
+        going = desk.begin("exec", "hi", "--mode", "full", "--quiet", *words, stdout=ours, cwd=place)
+        os.close(ours)
+        begun.append((going, place, end))
+    for _, place, end in begun:
+        desk.until((place / "up").exists)
+        os.read(end, 64)
+        os.close(end)
+    for going, place, _ in begun:
+        done = going.end(12)
+        assert (done.code, done.err) == (141, "")
+        assert desk.log_of(place).data("session.closed")[-1] == {
+            "outcome": "interrupted", "exit_code": 141, "reason": "nobody reads the output any more",
+        }  # fmt: skip
+        assert desk.pieria("resume", "--last", cwd=place).out == b"Done.\n"
     assert desk.left() == []
-    assert desk.log.data("session.closed")[-1] == {
-        "outcome": "interrupted", "exit_code": 141, "reason": "nobody reads the output any more",
-    }  # fmt: skip
-    assert desk.pieria("resume", "--last", "--mode", "full").out == b"Done.\n"
 
 
 def test_head_gets_its_lines_and_nobody_complains(desk: Desk) -> None:
