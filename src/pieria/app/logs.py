@@ -14,6 +14,7 @@ from pieria.headless.printing import json_line
 from pieria.headless.words import shorten
 from pieria.store import show as reading
 from pieria.store.index import list_sessions
+from pieria.store.open import in_words
 from pieria.store.paths import find_session, sessions_dir
 from pieria.store.stats import stats as measure
 from pieria.store.verify import verify as check
@@ -55,8 +56,7 @@ def verify(path: str, *, as_json: bool) -> int:
             f"note: a torn tail of {report.torn_bytes} bytes, never acknowledged; the next opening sets it aside\n"
         )
     for gap in report.gaps:
-        missing = "an unknown number of records" if gap.next is None else f"{gap.next - gap.first} records"
-        sys.stderr.write(f"damaged: bytes {gap.start} to {gap.end}, from record {gap.first} on, {missing} missing\n")
+        sys.stderr.write(f"damaged: {in_words(gap)}\n")
     for problem in report.problems:
         sys.stderr.write(f"wrong: {problem}\n")
     for unknown in report.unknown:
@@ -95,7 +95,7 @@ def show(path: str, *, agent: str, type: str, from_seq: int, to_seq: int | None,
     sys.stdout.flush()
     report = check(path)
     for gap in report.gaps:
-        sys.stderr.write(f"gap: bytes {gap.start} to {gap.end} are no sound records (from record {gap.first} on)\n")
+        sys.stderr.write(f"gap: {in_words(gap)}\n")
     return 6 if report.gaps else 0
 
 

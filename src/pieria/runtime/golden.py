@@ -115,7 +115,7 @@ def replay_golden(lines: Iterable[bytes], encoders: Encoders) -> Replayed:
         try:
             line = decode(raw)
             record = unchained(bytes(line.event)) if bytes(line.event) else None
-        except (msgspec.DecodeError, BadLine, UnicodeDecodeError) as problem:
+        except (msgspec.DecodeError, BadLine, UnicodeDecodeError, RecursionError) as problem:
             raise LogCorrupt(f"line {number} of the golden file is damaged: {problem}", "write it anew") from problem
         if line.sha256:
             cited[line.sha256] = line.text

@@ -81,7 +81,7 @@ SHELL = ToolSpec(
     ),
 )
 
-TODO = ToolSpec(
+TO_DO = ToolSpec(
     name="todo",
     version=1,
     access="note",
@@ -107,5 +107,5 @@ WRITE = ToolSpec(
     ),
 )
 
-ALL = (EDIT, GLOB, GREP, READ, SHELL, TODO, WRITE)
+ALL = (EDIT, GLOB, GREP, READ, SHELL, TO_DO, WRITE)
 """Sorted by name: every agent's tools stand in one order in every request."""

@@ -9,7 +9,7 @@ import msgspec
 from pieria.core.ports import Place
 from pieria.core.values import Details, Examined, Todo, ToolResult, ToolSpec
 from pieria.tools.base import ChangesNothing, StartsNothing, fingerprint, refused
-from pieria.tools.specs import TODO as SPEC
+from pieria.tools.specs import TO_DO as SPEC
 
 ITEMS = 100
 CHARS = 500
