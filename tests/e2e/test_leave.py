@@ -92,6 +92,48 @@ def test_our_own_key_can_be_used_by_no_call_and_another_secret_is_asked_about(de
     assert TOKEN.encode() not in log
 
 
+def test_no_spelling_of_a_marker_gets_a_secret_out_unasked(desk: Desk) -> None:
+    desk.commit({})
+    escaped = '{"command": "touch \'K-\\u003c\\u003csecret:%s\\u003e\\u003e\'"}'
+    half = '{"command": "touch \'K-<\\u003csecret:%s:base64>>\'"}'
+    desk.answers(
+        ask(
+            *[
+                call("shell", text % name)
+                for text in (escaped, half)
+                for name in ("PIERIA_API_KEY", "LLM_TOKEN", "MY_TOKEN")
+            ]
+        ),
+        say("Done."),
+    )
+    secrets = {"PIERIA_API_KEY": KEY, "LLM_TOKEN": KEY, "MY_TOKEN": TOKEN}
+    assert desk.pieria("exec", "go", "--allow", "shell(touch *)", environ=secrets).code == 3
+    assert [path.name for path in desk.repo.iterdir() if path.name.startswith("K-")] == []
+    asked = desk.log.data("approval.requested")
+    assert [data["why"] for data in asked] == ["mode edits: uses a secret: MY_TOKEN"] * 2
+    assert desk.pieria("resume", "--last", "--mode", "full", environ=secrets).code == 0
+    left = [path.name for path in desk.repo.iterdir()]
+    assert not any(KEY in name for name in left)
+    assert f"K-{TOKEN}" in left  # what was asked about and allowed is done
+
+
+def test_a_secret_of_a_trusted_folder_does_not_hide_that_of_the_environment(desk: Desk) -> None:
+    desk.commit({".pieria/config.toml": 'mode = "edits"\n', "real.txt": f"it is {TOKEN}\n"})
+    (desk.repo / ".env").write_text("MY_TOKEN=development-dummy-1\n")
+    desk.answers(ask(call("read", path="real.txt")), say("Done."))
+    assert desk.pieria("exec", "go", "--trust", environ={"MY_TOKEN": TOKEN}).code == 0
+    assert "it is <<secret:MY_TOKEN>>" in next(iter(desk.log.results().values()))
+    assert TOKEN.encode() not in desk.log.path.read_bytes()
+
+
+def test_a_long_command_is_shown_to_its_last_line(desk: Desk) -> None:
+    desk.commit({})
+    desk.answers(ask(shell("\n".join(f"echo {n}" for n in range(400)) + "\ntouch EVIL")), say("Done."))
+    done = desk.pieria("exec", "go")
+    assert done.code == 3
+    assert "\n  | touch EVIL\n" in done.err
+
+
 def test_an_answer_with_far_too_many_calls_runs_none_of_them(desk: Desk) -> None:
     desk.commit({"a.txt": "hi\n"})
     desk.in_order(ask(*[call("read", path="a.txt")] * 101), say("Fewer then."))

@@ -89,8 +89,11 @@ def drive(asked: Asked) -> int:
     config = resolve(asked.flags, environ, cwd)
     for notice in () if asked.quiet else config.notices:
         _say(notice)
-    known = environment_secrets(environ) | (dotenv_secrets(config.root) if config.trusted else {})
-    place = Place(cwd, config, key=api_key(config, environ), keys=tuple(keys), secrets=known, quiet=asked.quiet)
+    key = api_key(config, environ)
+    known = {**environment_secrets(environ), **keys, **({config.api_key_env: key} if key else {})}
+    for name, value in (dotenv_secrets(config.root) if config.trusted else {}).items():
+        known[name if known.get(name, value) == value else f"{name}.dotenv"] = value
+    place = Place(cwd, config, key=key, keys=tuple(keys), secrets=known, quiet=asked.quiet)
     return asyncio.run(_drive(asked, place))
 
 
@@ -123,6 +126,8 @@ async def _drive(asked: Asked, place: Place) -> int:
 async def _open(asked: Asked, place: Place, out: _Out) -> Session:
     folder = sessions_dir(os.environ)
     if asked.session is None and not asked.latest:
+        if asked.approve or asked.refuse:
+            raise UsageError("a new session has no open question", "name its session: --session ID or --continue")
         return begin(_new(place, folder), out.front)
     if asked.session is not None:
         path = find_session(folder, asked.session)
@@ -221,7 +226,7 @@ def _setup(place: Place, model: str, endpoint: str, *, settings: SettingsApplied
         max_output=config.max_output_tokens, secrets=place.secrets, sessions=folder,
         own_folders=(dirs.config, dirs.state), environ=dict(os.environ),
         keys=place.keys,
-        own_keys=("PIERIA_API_KEY", config.api_key_env),
+        own_keys=tuple(name for name, value in place.secrets.items() if value == place.key),
         port=binding.make_model(binding.split_model(model)[0], endpoint=endpoint, key=place.key),
     )  # fmt: skip
 

@@ -96,7 +96,9 @@ def show(path: str, *, agent: str, type: str, from_seq: int, to_seq: int | None,
     report = check(path)
     for gap in report.gaps:
         sys.stderr.write(f"gap: {in_words(gap)}\n")
-    return 6 if report.gaps else 0
+    for problem in report.problems:
+        sys.stderr.write(f"wrong: {problem}\n")
+    return 0 if report.ok else 6
 
 
 def follow(path: str, *, agent: str, type: str, as_json: bool) -> int:

@@ -140,7 +140,7 @@ def real_world(id: str, log: Log, setup: Setup) -> World:
         before_command=forget_keys,
         stand_by=commands.stand_by,
         let_go=commands.close,
-        secrets=KnownSecrets(setup.secrets),
+        secrets=KnownSecrets(setup.secrets, own=setup.own_keys),
         own_keys=frozenset(setup.own_keys),
         encoders=binding.ENCODERS,
         model=lambda added: setup.port or binding.make_model(added.protocol, endpoint=setup.endpoint, key=""),

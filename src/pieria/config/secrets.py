@@ -5,7 +5,7 @@ Reversible: a marker names the value and the form in which it stood. What is no 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from pieria.config.reading import read_start
 
@@ -19,19 +19,26 @@ _UNRESERVED = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ01
 
 
 class KnownSecrets:
-    """Masks and reveals the values of one run. Made once, from variables by name; later ones need a new one."""
+    """Masks and reveals the values of one run. Made once, from variables by name; later ones need a new one.
 
-    def __init__(self, values: Mapping[str, str]) -> None:
+    `own` names values that are masked and never put back: whoever knows the marker must not get at them.
+    """
+
+    def __init__(self, values: Mapping[str, str], *, own: Iterable[str] = ()) -> None:
+        kept = {values[name] for name in own if name in values}
+        taken: set[str] = set()
         self._values: dict[str, str] = {}
         self._markers: dict[str, str] = {}
         for name, value in sorted(values.items(), key=lambda item: (-len(item[1]), item[0])):
             if len(value) < MIN_CHARS or OPEN in value or value in OPEN:
                 continue
             for form, text in _forms(value):
-                marker = next((each for each in _candidates(name, form, values) if each not in self._values), "")
+                marker = next((each for each in _candidates(name, form, values) if each not in taken), "")
                 if marker and text not in self._markers:
+                    taken.add(marker)
                     self._markers[text] = marker
-                    self._values[marker] = text
+                    if value not in kept:
+                        self._values[marker] = text
 
     def mask(self, text: str) -> str:
         """Replace every known value, the longest first. A text without any comes back as the same object."""

@@ -35,12 +35,12 @@ def rule(tool: str, facts: Examined, settings: SettingsApplied, *, root: str = "
     mode = settings.mode
     if facts.access == "note":
         return _by_mode("allow", mode, "touches neither files nor commands")
-    if facts.secrets and mode not in ("full", "plan"):
-        return _by_mode("ask", mode, f"uses a secret: {_some(facts.secrets)}")
     if facts.access in ("read", "edit") and any(map(_is_in_git, _places(facts))):
         return _by_mode("deny", mode, ".git is closed to file tools")
     if facts.access != "read" and mode == "plan":
         return _by_mode("deny", mode, "read only")
+    if facts.secrets and mode != "full":
+        return _by_mode("ask", mode, f"uses a secret: {_some(facts.secrets)}")
     if facts.access == "read":
         ruled = _rule_read(facts, mode)
     elif facts.access == "edit":

@@ -6,7 +6,6 @@ from pieria.core.ports import Texts
 from pieria.core.values import Blob, Text
 from pieria.core.view import Question
 
-MOST_LINES = 200
 MOST_CHARS = 500
 
 
@@ -43,10 +42,8 @@ def question_lines(question: Question, texts: Texts) -> list[str]:
     elif facts.paths and not texts.text(facts.command):
         lines += [f"    {escaped(path.real)}" for path in facts.paths]
     shown = what.rstrip("\n").split("\n")
-    for line in shown[:MOST_LINES]:
+    for line in shown:
         lines += [f"  | {piece}" for piece in _pieces(escaped(line))]
-    if len(shown) > MOST_LINES:
-        lines.append(f"  … {len(shown) - MOST_LINES} more lines: 'pieria log show SESSION --type call.examined --json'")
     return lines
 
 

@@ -21,6 +21,7 @@ from pieria.core.ports import Ended, FileProblem, Files, Place, Progress, Spawne
 from pieria.core.record import Draft
 from pieria.core.state import Agent, CallState, State
 from pieria.core.values import AgentId, Call, Change, Details, Examined, FileHash, OpId, ToolResult
+from pieria.runtime.arguments import fitted
 from pieria.runtime.outcomes import answered, masked_facts, masked_result
 from pieria.runtime.requests import Bodies, latest, next_request, same_request
 from pieria.runtime.world import World
@@ -145,7 +146,9 @@ class Performer:
         assert facts is not None
         began = [] if draft is None else [draft]
         job = str(entry.call.id) if entry.spawned is None else f"{entry.spawned.job}-again"
-        command = self._world.secrets.reveal(self._world.texts.text(facts.command))
+        command = self._world.texts.text(facts.command)
+        if facts.secrets:  # and no other: what was not named was not asked about
+            command = self._world.secrets.reveal(command)
         self._world.before_command()
         try:
             spawned = self._world.processes.spawn(job, command, cwd=facts.cwd, timeout_s=facts.timeout_s)
@@ -213,10 +216,9 @@ class Performer:
         return [Draft(id, ToolFinished(entry.call.id, result.text, result.error, result.details), op=op)]
 
     def _read(self, agent: Agent, tool: Tool, call: Call, facts: Examined) -> ToolResult:
-        raw = self._world.secrets.reveal(self._world.texts.text(call.arguments))
-        arguments = self._world.parse(raw, str(tool.spec.parameters))
-        assert not isinstance(arguments, str)
-        return tool.run(facts, arguments, _place(agent, self._world))
+        asked = fitted(self._world, call, tool)
+        assert not isinstance(asked, str)
+        return tool.run(facts, asked.arguments, _place(agent, self._world))
 
     def _edit(self, op: OpId, tool: Tool, facts: Examined, *, again: bool) -> ToolResult:
         texts, secrets = self._world.texts, self._world.secrets
@@ -230,7 +232,7 @@ class Performer:
         for change in changes:
             if change.post is not None and _hash(str(change.post)) != change.post_sha256:
                 return ToolResult(
-                    f"Not changed: {change.path} holds a secret whose value is not known here.", error=True,
+                    f"Not changed: {change.path} holds a secret or its marker, which can't be put back.", error=True,
                     details=Details(conflict=True),
                 )  # fmt: skip
         begin = self._world.files.recover if again else self._world.files.apply
@@ -291,18 +293,15 @@ def _facts_of(world: World, agent: Agent, call: Call, tools: Mapping[str, Tool])
         hint = f" Did you mean '{near}'?" if near else ""
         return _unusable(f"There is no tool '{call.name}'.{hint} Tools: {', '.join(sorted(tools))}.")
     try:
-        asked = world.texts.text(call.arguments)
-        raw = world.secrets.reveal(asked)
-        used = named_secrets(asked) if raw != asked else ()
-        if own := [name for name in used if name in world.own_keys]:
-            return _unusable(f"<<secret:{own[0]}>> is the key of this program itself: no call can use it.")
-        arguments = world.parse(raw, tool.spec.parameters if isinstance(tool.spec.parameters, str) else "")
-        if isinstance(arguments, str):
-            return _unusable(world.secrets.mask(arguments))
-        facts = tool.examine(arguments, _place(agent, world))
+        asked = fitted(world, call, tool)
+        if isinstance(asked, str):
+            return _unusable(world.secrets.mask(asked))
+        facts = tool.examine(asked.arguments, _place(agent, world))
         if any(world.secrets.mask(path.real) != path.real for path in facts.paths):
             return _unusable("A path can't hold the value of a secret: it would stand in the log.")
-        return replace(masked_facts(facts, world.texts, world.secrets), secrets=used)
+        masked = masked_facts(facts, world.texts, world.secrets)
+        used = dict.fromkeys((*asked.secrets, *named_secrets(world.texts.text(masked.command))))
+        return replace(masked, secrets=tuple(used))
     except FileProblem as problem:
         return _unusable(world.secrets.mask(str(problem)))
     except Exception as problem:  # a fault in a tool must close its call, not the session
