@@ -49,10 +49,7 @@ def events_page() -> str:
         *reserved,
     ]
     return (
-        "\n".join(
-            [EVENTS_HEAD, *overview, "", "## Fields", "", *fields, *(later if reserved else [])]
-        ).rstrip()
-        + "\n"
+        "\n".join([EVENTS_HEAD, *overview, "", "## Fields", "", *fields, *(later if reserved else [])]).rstrip() + "\n"
     )
 
 

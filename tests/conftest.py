@@ -47,9 +47,7 @@ def works(argv: list[str]) -> bool:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave out what says nothing here; mark as skipped what this machine lacks the means for."""
     silent = {"macos": sys.platform != "darwin", "not_as_root": os.geteuid() == 0}
-    elsewhere = [
-        item for item in items if any(item.get_closest_marker(name) for name in silent if silent[name])
-    ]
+    elsewhere = [item for item in items if any(item.get_closest_marker(name) for name in silent if silent[name])]
     if elsewhere:
         config.hook.pytest_deselected(items=elsewhere)
         items[:] = [item for item in items if item not in elsewhere]

@@ -35,9 +35,7 @@ def calls(root: Path, *folders: str) -> list[tuple[str, int, str, str]]:
         (place, node.lineno, receiver.split(".")[-1].lstrip("_"), node.func.attr)
         for place, tree in parsed(root, *folders)
         for node in ast.walk(tree)
-        if isinstance(node, ast.Call)
-        and isinstance(node.func, ast.Attribute)
-        and (receiver := dotted(node.func.value))
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and (receiver := dotted(node.func.value))
     ]
 
 

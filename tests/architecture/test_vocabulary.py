@@ -60,11 +60,7 @@ def words(name: str) -> list[str]:
 
 
 def allowed(place: str) -> set[str]:
-    found = (
-        leave
-        for where, leave in WIRE.items()
-        if place == where or (where[-1] == "/" and place.startswith(where))
-    )
+    found = (leave for where, leave in WIRE.items() if place == where or (where[-1] == "/" and place.startswith(where)))
     return {"task"}.union(*found) if place.startswith("src/pieria/lab/") else set().union(*found)
 
 

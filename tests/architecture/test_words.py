@@ -24,14 +24,10 @@ SAFE_MONKEYPATCH = {"setenv", "delenv", "chdir", "syspath_prepend", "context", "
 def bad_words(root: Path) -> list[str]:
     places = [folder for folder in FOLDERS if (root / folder).exists()]
     places += sorted(path.name for path in root.glob("*.md"))
-    places += [
-        name for name in ("dev", "pyproject.toml", "requirements.lock", ".ci/run") if (root / name).exists()
-    ]
+    places += [name for name in ("dev", "pyproject.toml", "requirements.lock", ".ci/run") if (root / name).exists()]
     found = []
     for path in files(root, *places, suffixes=(*TEXTS, "")):
-        for number, line in enumerate(
-            path.read_text(encoding="utf-8", errors="replace").splitlines(), start=1
-        ):
+        for number, line in enumerate(path.read_text(encoding="utf-8", errors="replace").splitlines(), start=1):
             hits = [*UNFINISHED.findall(line), *PLACES.findall(line)]
             found += [f"{path.relative_to(root).as_posix()}:{number}: {hit}" for hit in hits]
     return found
@@ -53,9 +49,7 @@ def replacement(node: ast.AST) -> list[tuple[int, str]]:
             return [(node.lineno, f"import {name.name}") for name in names if name.name in PATCHERS]
         case ast.ImportFrom(module=module, names=names):
             whole = [f"{module}.{name.name}" for name in names]
-            return [
-                (node.lineno, f"from {module}") for name in whole if module in PATCHERS or name in PATCHERS
-            ][:1]
+            return [(node.lineno, f"from {module}") for name in whole if module in PATCHERS or name in PATCHERS][:1]
         case ast.arg(arg="mocker"):
             return [(node.lineno, "mocker")]
         case ast.Call(func=ast.Attribute(value=value, attr=attr)):
