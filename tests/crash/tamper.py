@@ -65,9 +65,9 @@ def forge(dice: random.Random, lines: Lines) -> bytes:
 def forge_sealed(dice: random.Random, lines: Lines) -> bytes:
     """Other words under a hash of their own: the next record does not follow on it.
 
-    Where no later record vouches for one, as at the end, this can't be told from what was written.
+    Not the last one that a later record vouches for, nor those after it: what follows there may be a torn tail.
     """
-    at = dice.randrange(covered_by(lines) + 1)
+    at = dice.randrange(max(1, covered_by(lines)))
     lines[at] = resealed(_other_words(dice, lines[at]))
     return b"".join(lines)
 

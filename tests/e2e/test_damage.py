@@ -67,7 +67,7 @@ def test_damage_in_the_middle_hides_nothing_that_is_sound(desk: Desk) -> None:
     for number, (_, lost) in enumerate(HARMS):
         shown, asked = (each.end() for each in going[2 * number : 2 * number + 2])
         seqs = [line["seq"] for line in shown.lines]
-        assert (shown.code, "gap: bytes" in shown.err) == (6, True)
+        assert (shown.code, "gap: " in shown.err) == (6, True)
         assert seqs == sorted(set(seqs))
         assert lost is None or len(seqs) == len(lines) - 1 - lost
         assert {"session.created", "session.closed", "step.finished"} <= {line["type"] for line in shown.lines}

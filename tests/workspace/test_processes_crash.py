@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import os
 import signal
@@ -78,7 +79,8 @@ def command(tmp_path: Path) -> Iterator[str]:
     os.mkfifo(tmp_path / "gate")
     yield f"echo begun | tee -a {tmp_path}/begun; read word <{tmp_path}/gate; echo $word; exit 5"
     for pid, _, _ in commands(tmp_path).leftover():
-        os.kill(pid, signal.SIGKILL)
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
 
 
 def release(root: Path) -> None:
