@@ -117,6 +117,41 @@ def test_no_spelling_of_a_marker_gets_a_secret_out_unasked(desk: Desk) -> None:
     assert f"K-{TOKEN}" in left  # what was asked about and allowed is done
 
 
+def test_no_part_of_a_secret_comes_back_in_an_error_a_note_or_a_path(desk: Desk) -> None:
+    desk.commit({"a.txt": "hi\n", "near.txt": "w" * 101 + "ZZZ\n"})
+    marker = "<<secret:MY_TOKEN>>"
+    desk.answers(
+        ask(
+            call("read", path=f"{marker}/../a.txt"),
+            call("glob", pattern="*", path=f"{marker}/.."),
+            call("edit", path=f"{marker}/../a.txt", edits=[{"old": "nothere", "new": "x"}]),
+            call("edit", path="near.txt", edits=[{"old": "w" * 101 + marker, "new": "x"}]),
+            call("todo", items=[{"text": "x" * 461 + marker, "state": "doing"}]),
+            call("read", path="x" * 85 + marker + "y" * 300),
+            call("grep", pattern=f"[{marker}]"),
+        ),
+        say("Done."),
+    )
+    desk.pieria("exec", "go", environ={"MY_TOKEN": TOKEN})
+    log = desk.log.path.read_text()
+    assert len(desk.log.of("call.examined")) == 7
+    assert TOKEN[:6] not in log
+
+
+def test_streamed_text_shows_no_secret_however_it_is_cut(desk: Desk) -> None:
+    desk.commit({})
+    desk.answers(say("y" * 2040 + f"{KEY} {TOKEN}" + "z" * 3000, chunk_chars=4))
+    secrets = {"PIERIA_API_KEY": KEY, "MY_TOKEN": TOKEN}
+    done = desk.pieria("exec", "go", "--json", "--progress", environ=secrets)
+    assert done.code == 0
+    told = "".join(line["text"] for line in done.lines if line["type"] == "x.progress")
+    kept = "".join(line["data"]["text"] for line in done.lines if line["type"] == "step.partial")
+    assert told.startswith("y" * 2040 + "<<secret:PIERIA_API_KEY>> <<secret:MY_TOKEN>>z")
+    assert told.endswith("z" * 3000)
+    assert KEY not in kept
+    assert TOKEN not in kept
+
+
 def test_a_secret_of_a_trusted_folder_does_not_hide_that_of_the_environment(desk: Desk) -> None:
     desk.commit({".pieria/config.toml": 'mode = "edits"\n', "real.txt": f"it is {TOKEN}\n"})
     (desk.repo / ".env").write_text("MY_TOKEN=development-dummy-1\n")

@@ -121,6 +121,7 @@ class Session(msgspec.Struct):
 def real_world(id: str, log: Log, setup: Setup) -> World:
     """Bind a session's ports to this machine."""
     files = DiskFiles(own_folders=setup.own_folders)
+    secrets = KnownSecrets(setup.secrets, own=setup.own_keys)
     commands = Commands(os.path.join(session_folder(log.path), "jobs"), id, base=setup.environ)
 
     async def mend() -> None:
@@ -140,7 +141,8 @@ def real_world(id: str, log: Log, setup: Setup) -> World:
         before_command=forget_keys,
         stand_by=commands.stand_by,
         let_go=commands.close,
-        secrets=KnownSecrets(setup.secrets, own=setup.own_keys),
+        secrets=secrets,
+        longest_secret=secrets.longest,
         own_keys=frozenset(setup.own_keys),
         encoders=binding.ENCODERS,
         model=lambda added: setup.port or binding.make_model(added.protocol, endpoint=setup.endpoint, key=""),

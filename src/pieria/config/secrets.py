@@ -40,6 +40,11 @@ class KnownSecrets:
                     if value not in kept:
                         self._values[marker] = text
 
+    @property
+    def longest(self) -> int:
+        """Characters of the longest known value, in its longest form."""
+        return max(map(len, self._markers), default=0)
+
     def mask(self, text: str) -> str:
         """Replace every known value, the longest first. A text without any comes back as the same object."""
         hits = [value for value in self._markers if value in text]

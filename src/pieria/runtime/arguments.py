@@ -22,27 +22,32 @@ class Fitted(msgspec.Struct, frozen=True):
 def fitted(world: World, call: Call, tool: Tool) -> Fitted | str:
     """Return the arguments, or why they can't be used.
 
-    Markers are looked for in the parsed strings: in JSON text one can be spelt in many ways.
+    Markers are looked for in the parsed strings: in JSON text one can be spelt in many ways. Only commands and new text
+    of files need values; paths, patterns and notes keep their markers.
     """
     parameters = tool.spec.parameters if isinstance(tool.spec.parameters, str) else ""
     arguments = world.parse(world.texts.text(call.arguments), parameters)
     if isinstance(arguments, str):
         return arguments
+    if tool.spec.access not in ("shell", "edit"):
+        return Fitted(arguments, ())
     found: dict[str, None] = {}
-    revealed = {name: _revealed(value, world.secrets, found) for name, value in arguments.items()}
+    revealed = {name: _revealed(value, world.secrets, found, name) for name, value in arguments.items()}
     if own := [name for name in found if name in world.own_keys]:
         return f"<<secret:{own[0]}>> is a key of this program itself: no call can use it."
     return Fitted(revealed, tuple(found))
 
 
-def _revealed(value: object, secrets: Secrets, found: dict[str, None]) -> object:
+def _revealed(value: object, secrets: Secrets, found: dict[str, None], name: str) -> object:
     match value:
+        case str() if name == "path":
+            return value
         case str():
             found.update(dict.fromkeys(named_secrets(value)))
             return secrets.reveal(value)
         case list():
-            return [_revealed(each, secrets, found) for each in value]
+            return [_revealed(each, secrets, found, name) for each in value]
         case dict():
-            return {name: _revealed(each, secrets, found) for name, each in value.items()}
+            return {key: _revealed(each, secrets, found, key) for key, each in value.items()}
         case _:
             return value

@@ -20,13 +20,13 @@ def answered(op: OpId, answer: Answer | BrokenStream | Failure, duration_ms: int
     match answer:
         case Answer():
             calls = tuple(
-                Call(CallId(f"{op}.{i}"), mask(call.name), mask(call.arguments), call.provider_id)
+                Call(CallId(f"{op}.{i}"), mask(call.name), mask(call.arguments), mask(call.provider_id))
                 for i, call in enumerate(answer.calls)
             )
             return StepFinished(
                 text=mask(answer.text), calls=calls, reasoning=mask(answer.reasoning),
                 reasoning_field=answer.reasoning_field, stop_reason=answer.stop_reason, usage=answer.usage,
-                model=answer.model, response_id=answer.response_id, token_ids=answer.token_ids,
+                model=mask(answer.model), response_id=mask(answer.response_id), token_ids=answer.token_ids,
                 logprobs=answer.logprobs, duration_ms=duration_ms,
             )  # fmt: skip
         case BrokenStream():

@@ -28,6 +28,10 @@ from pieria.runtime.world import World
 
 PARTIAL_BYTES = 2048
 PARTIAL_EVERY_S = 1.0
+UNTOLD = (
+    "The call can't be used as it is. Its text holds a secret, so the reason is left out: read the place again, or try "
+    "without the secret to see it."
+)
 
 Outcome = list[Draft]
 Tools = Mapping[str, Tool]
@@ -92,18 +96,26 @@ class Performer:
         began = loop.time()
         unsaved: list[str] = []
         saved_at = began
+        held = ""
 
-        def on_text(text: str) -> None:
-            nonlocal saved_at
+        def on_text(text: str, *, hold: int = self._world.longest_secret) -> None:
+            """Show and save masked text; the end is held back, since a value may have begun there."""
+            nonlocal saved_at, held
+            held = self._world.secrets.mask(held + text)
+            cut = max(0, len(held) - hold)
+            text, held = held[:cut], held[cut:]
+            if not text:
+                return
             unsaved.append(text)
             self._progress(id, text)
             if sum(map(len, unsaved)) >= PARTIAL_BYTES or loop.time() - saved_at >= PARTIAL_EVERY_S:
-                self._partial(id, op, self._world.secrets.mask("".join(unsaved)))
+                self._partial(id, op, "".join(unsaved))
                 unsaved.clear()
                 saved_at = loop.time()
 
         loop.call_soon(self._world.stand_by)  # runs once the request is written: the stream waits for its answer then
         answer = await model.stream(body, on_text)
+        on_text("", hold=0)
         duration_ms = round((loop.time() - began) * 1000)
         return [Draft(id, answered(op, answer, duration_ms, self._world.secrets), op=op)]
 
@@ -299,13 +311,15 @@ def _facts_of(world: World, agent: Agent, call: Call, tools: Mapping[str, Tool])
         facts = tool.examine(asked.arguments, _place(agent, world))
         if any(world.secrets.mask(path.real) != path.real for path in facts.paths):
             return _unusable("A path can't hold the value of a secret: it would stand in the log.")
+        if asked.secrets and facts.error:  # words cut out of an argument may hold a part of a value
+            facts = replace(facts, error=UNTOLD)
         masked = masked_facts(facts, world.texts, world.secrets)
         used = dict.fromkeys((*asked.secrets, *named_secrets(world.texts.text(masked.command))))
         return replace(masked, secrets=tuple(used))
     except FileProblem as problem:
         return _unusable(world.secrets.mask(str(problem)))
     except Exception as problem:  # a fault in a tool must close its call, not the session
-        return _unusable(f"The tool '{call.name}' failed while looking at the call: {problem!r}")
+        return _unusable(world.secrets.mask(f"The tool '{call.name}' failed while looking at the call: {problem!r}"))
 
 
 def _unusable(error: str) -> Examined:

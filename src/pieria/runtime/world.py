@@ -28,9 +28,9 @@ class Log(Protocol):
 class World(msgspec.Struct):
     """Everything outside that effects use. `tools` makes an agent's tools, given what it knows of files.
 
-    `own_keys` names secrets that no call may use. `before_command` is called before each command is spawned,
-    `stand_by` while a model thinks: what the next command needs may be made ready then; `let_go` at the end. `mend`:
-    after a sync that failed, move the log to a new file or raise PieriaError; else nothing.
+    `own_keys` names secrets that no call may use; `longest_secret` counts characters. `before_command` is called before
+    each command is spawned, `stand_by` while a model thinks: what the next command needs may be made ready then;
+    `let_go` at the end. `mend`: after a sync that failed, move the log to a new file or raise PieriaError.
     """
 
     log: Log
@@ -49,4 +49,5 @@ class World(msgspec.Struct):
     stand_by: Callable[[], None] = lambda: None
     let_go: Callable[[], None] = lambda: None
     own_keys: frozenset[str] = frozenset()
+    longest_secret: int = 0
     add_dirs: tuple[str, ...] = ()
