@@ -142,7 +142,7 @@ def real_world(id: str, log: Log, setup: Setup) -> World:
         stand_by=commands.stand_by,
         let_go=commands.close,
         secrets=secrets,
-        longest_secret=secrets.longest,
+        begun_secret=secrets.begun,
         own_keys=frozenset(setup.own_keys),
         encoders=binding.ENCODERS,
         model=lambda added: setup.port or binding.make_model(added.protocol, endpoint=setup.endpoint, key=""),

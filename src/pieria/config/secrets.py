@@ -40,10 +40,13 @@ class KnownSecrets:
                     if value not in kept:
                         self._values[marker] = text
 
-    @property
-    def longest(self) -> int:
-        """Characters of the longest known value, in its longest form."""
-        return max(map(len, self._markers), default=0)
+    def begun(self, text: str) -> int:
+        """Count the characters at the end of a text with which a known value may have begun."""
+        most = 0
+        for value in self._markers:
+            sizes = range(min(len(value) - 1, len(text)), most, -1)
+            most = next((size for size in sizes if text.endswith(value[:size])), most)
+        return most
 
     def mask(self, text: str) -> str:
         """Replace every known value, the longest first. A text without any comes back as the same object."""

@@ -98,11 +98,11 @@ class Performer:
         saved_at = began
         held = ""
 
-        def on_text(text: str, *, hold: int = self._world.longest_secret) -> None:
-            """Show and save masked text; the end is held back, since a value may have begun there."""
+        def on_text(text: str, *, last: bool = False) -> None:
+            """Show and save masked text; an end with which a value may have begun is held back."""
             nonlocal saved_at, held
             held = self._world.secrets.mask(held + text)
-            cut = max(0, len(held) - hold)
+            cut = len(held) if last else len(held) - self._world.begun_secret(held)
             text, held = held[:cut], held[cut:]
             if not text:
                 return
@@ -115,7 +115,7 @@ class Performer:
 
         loop.call_soon(self._world.stand_by)  # runs once the request is written: the stream waits for its answer then
         answer = await model.stream(body, on_text)
-        on_text("", hold=0)
+        on_text("", last=True)
         duration_ms = round((loop.time() - began) * 1000)
         return [Draft(id, answered(op, answer, duration_ms, self._world.secrets), op=op)]
 

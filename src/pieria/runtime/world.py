@@ -28,9 +28,10 @@ class Log(Protocol):
 class World(msgspec.Struct):
     """Everything outside that effects use. `tools` makes an agent's tools, given what it knows of files.
 
-    `own_keys` names secrets that no call may use; `longest_secret` counts characters. `before_command` is called before
-    each command is spawned, `stand_by` while a model thinks: what the next command needs may be made ready then;
-    `let_go` at the end. `mend`: after a sync that failed, move the log to a new file or raise PieriaError.
+    `own_keys` names secrets that no call may use; `begun_secret` counts the characters at a text's end with which a
+    value may have begun. `before_command` is called before each command is spawned, `stand_by` while a model thinks:
+    what the next command needs may be made ready then; `let_go` at the end. `mend`: after a sync that failed, move the
+    log to a new file or raise PieriaError.
     """
 
     log: Log
@@ -49,5 +50,5 @@ class World(msgspec.Struct):
     stand_by: Callable[[], None] = lambda: None
     let_go: Callable[[], None] = lambda: None
     own_keys: frozenset[str] = frozenset()
-    longest_secret: int = 0
+    begun_secret: Callable[[str], int] = lambda _text: 0
     add_dirs: tuple[str, ...] = ()
